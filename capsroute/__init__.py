@@ -1,0 +1,30 @@
+"""Capsule networks with every routing behind one small interface."""
+
+from capsroute.errors import CapsrouteError, InputError
+from capsroute.layers import CapsuleLayer, PrimaryCapsules
+from capsroute.losses import margin_loss, reconstruction_loss
+from capsroute.models import CapsNet, Decoder
+from capsroute.routing import ROUTINGS, Routing, RoutingStep, create_routing, list_routings
+from capsroute.squash import lengths, squash
+from capsroute.votes import Votes
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ROUTINGS",
+    "CapsNet",
+    "CapsrouteError",
+    "CapsuleLayer",
+    "Decoder",
+    "InputError",
+    "PrimaryCapsules",
+    "Routing",
+    "RoutingStep",
+    "Votes",
+    "create_routing",
+    "lengths",
+    "list_routings",
+    "margin_loss",
+    "reconstruction_loss",
+    "squash",
+]

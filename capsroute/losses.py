@@ -1,0 +1,62 @@
+"""The margin loss on lengths, and the reconstruction loss of the decoder."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from capsroute.errors import InputError
+from capsroute.squash import lengths
+
+
+def margin_loss(
+    class_capsules: Float[Tensor, "b j d"],
+    targets: Int[Tensor, " b"] | Float[Tensor, "b j"],
+    positive: float = 0.9,
+    negative: float = 0.1,
+    absent: float = 0.5,
+) -> Float[Tensor, ""]:
+    """Mean over samples of Σ_j T_j max(0, 0.9 - ‖v_j‖)² + 0.5 (1 - T_j) max(0, ‖v_j‖ - 0.1)².
+
+    `targets` are class numbers, or one row of zeros and ones a sample. The loss of an empty batch is zero.
+    """
+    length = lengths(class_capsules)
+    present = one_hot(targets, length.shape[0], length.shape[1]).to(length)
+    short = (positive - length).clamp(min=0).square()
+    long = (length - negative).clamp(min=0).square()
+    return (present * short + absent * (1 - present) * long).sum() / max(length.shape[0], 1)
+
+
+def reconstruction_loss(
+    reconstruction: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"], weight: float = 0.0005
+) -> Float[Tensor, ""]:
+    """0.0005 · the sum over pixels of squared errors, averaged over samples."""
+    error = reconstruction.float() - images.float()
+    return weight * error.square().sum() / max(images.shape[0], 1)
+
+
+def one_hot(targets: Tensor, samples: int, classes: int) -> Tensor:
+    """T as [b, j], from class numbers [b] or from T itself; everything else is refused."""
+    if targets.shape == (samples, classes):
+        _refuse_unless(
+            ((targets == 0) | (targets == 1)).all(), "one-hot targets must be zeros and ones; some entry is neither"
+        )
+        return targets
+    if targets.shape != (samples,):
+        raise InputError(
+            f"targets must be class numbers of shape [{samples}] or one-hot rows of shape [{samples}, {classes}], "
+            f"got shape {list(targets.shape)}"
+        )
+    if targets.is_floating_point() or targets.dtype == torch.bool:
+        raise InputError(f"class numbers must be integers, got {targets.dtype}; use targets.long()")
+    inside = ((targets >= 0) & (targets < classes)).all()
+    _refuse_unless(inside, f"targets must lie in 0 to {classes - 1} for {classes} class capsules; some lie outside")
+    return targets[:, None] == torch.arange(classes, device=targets.device)
+
+
+def _refuse_unless(condition: Tensor, message: str) -> None:
+    # Reading a value off an accelerator would stall each step, so there the check runs on the device and aborts there.
+    if condition.device.type == "cpu" and not torch.compiler.is_compiling():
+        if not condition:
+            raise InputError(message)
+    elif condition.device.type == "cuda":
+        torch._assert_async(condition, message)
