@@ -46,13 +46,16 @@ class PrimaryGrid:
         _, height, width = self.in_shape
         at = f" with primary_stride={stride}" if stride else ""
         gives = ", ".join(f"{self.count(s)} at stride {s}" for s in sorted({*STRIDES, stride or STRIDES[0]}))
-        sizes = [
-            f"{side}x{side} at stride {s}"
+        sides = [
+            (side, s)
             for s in ((stride,) if stride else STRIDES[:2])
-            for side in range(sum(self.kernels) - 1, LARGEST_SIDE + 1)
+            for side in range(LARGEST_SIDE, sum(self.kernels) - 2, -1)
             if self.count(s, (side, side)) == capsules[0]
         ]
-        remedy = f"images of {sizes[0]} would give {capsules[0]}; " if sizes else ""
+        remedy = ""
+        if sides:
+            side, s = sides[0]
+            remedy = f"images of {side}x{side} at stride {s} would give {capsules[0]}; "
         rest = ", ".join(map(str, capsules[1:]))
         return (
             f"capsules={tuple(capsules)}: a {height}x{width} image in {self.groups} groups{at} cannot give "

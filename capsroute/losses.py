@@ -1,16 +1,19 @@
 """The margin loss on lengths, and the reconstruction loss of the decoder."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from capsroute.errors import InputError
 from capsroute.squash import lengths
 
+# Class numbers, or one row of zeros and ones a sample.
+Targets = Int[Tensor, " b"] | Shaped[Tensor, "b j"]
+
 
 def margin_loss(
     class_capsules: Float[Tensor, "b j d"],
-    targets: Int[Tensor, " b"] | Float[Tensor, "b j"],
+    targets: Targets,
     positive: float = 0.9,
     negative: float = 0.1,
     absent: float = 0.5,

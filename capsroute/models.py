@@ -7,13 +7,13 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from capsroute.errors import InputError, nearest, require_whole
 from capsroute.grid import PrimaryGrid
 from capsroute.layers import CapsuleLayer, PrimaryCapsules
-from capsroute.losses import one_hot
+from capsroute.losses import Targets, one_hot
 from capsroute.routing import RoutingStep, find_routing, routing_options
 from capsroute.squash import lengths
 
@@ -158,7 +158,7 @@ class Decoder(nn.Module):
     def forward(
         self,
         class_capsules: Float[Tensor, "b j d"],
-        targets: Int[Tensor, " b"] | Float[Tensor, "b j"] | None = None,
+        targets: Targets | None = None,
     ) -> Float[Tensor, "b c h w"]:
         if class_capsules.ndim != 3 or tuple(class_capsules.shape[1:]) != (self.classes, self.dim):
             raise InputError(

@@ -93,7 +93,7 @@ def test_autocast_and_channels_last():
     ("arguments", "sentence"),
     [
         ({"capsules": (1000, 10)}, r"1152 at stride 2, .*capsules=\(None, 10\) takes what the image gives"),
-        ({"in_shape": (3, 40, 40)}, "cannot give 1152 .* images of 28x28 at stride 2 would give 1152"),
+        ({"in_shape": (3, 48, 48)}, "cannot give 1152 .* images of 28x28 at stride 2 would give 1152"),
         ({"in_shape": (3, 32, 32), "primary_stride": 2}, "with primary_stride=2 cannot give 1152 .* 2048 at stride 2"),
         ({"in_shape": (1, 12, 28)}, "need images of at least 17x17"),
         ({"in_shape": (28, 28)}, r"\(channels, height, width\)"),

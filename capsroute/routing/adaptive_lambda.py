@@ -49,7 +49,8 @@ class AdaptiveLambda(Routing):
 
     def factor(self) -> Float[Tensor, "*per_capsule"] | float:
         """λ as it is now: a number, or a tensor that broadcasts over [b, j, d]."""
-        return self.log_lam.exp() if self.log_lam is not None else float(self.lam)
+        # Within ±80 the exponential neither vanishes nor overflows in float32, however far training pushed θ.
+        return self.log_lam.clamp(-80, 80).exp() if self.log_lam is not None else float(self.lam)
 
     def reference(self, u_hat: Float[Tensor, "b i j d"]) -> Float[Tensor, "b j d"]:
         return reference(u_hat, self.factor())
