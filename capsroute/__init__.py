@@ -4,8 +4,8 @@ from capsroute.errors import CapsrouteError, InputError
 from capsroute.layers import CapsuleLayer, PrimaryCapsules
 from capsroute.losses import margin_loss, reconstruction_loss
 from capsroute.models import CapsNet, Decoder
+from capsroute.nonlinearity import lengths, squash
 from capsroute.routing import ROUTINGS, Routing, RoutingStep, create_routing, list_routings
-from capsroute.squash import lengths, squash
 from capsroute.votes import Votes
 
 __version__ = "0.1.0"

@@ -1,5 +1,6 @@
 """The command line: one dataclass per command, whose fields are its options."""
 
+import io
 import sys
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ class Routings:
         table = Table(title="Routings", show_lines=True)
         table.add_column("name and options", no_wrap=True)
         table.add_column("equation, cost, use", ratio=3)
-        table.add_column("paper", ratio=2, overflow="fold")
+        table.add_column("paper", min_width=32)
         for entry in ROUTINGS.values():
             options = [f"  {key}={value!r}" for key, value in routing_options(entry.name).items()]
             table.add_row(
@@ -34,6 +35,9 @@ class Routings:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; 2 after a mistake of the user's."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no λ gets a question mark, not a traceback
     if arguments == ["--version"]:
         print(f"capsroute {__version__}")
         return 0

@@ -5,7 +5,12 @@ and exits with status 2; nothing else that the library raises is caught there.
 """
 
 import difflib
+import math
+import operator
 from collections.abc import Iterable
+from typing import Any, SupportsFloat, SupportsIndex
+
+from torch import Tensor
 
 
 class CapsrouteError(Exception):
@@ -14,6 +19,10 @@ class CapsrouteError(Exception):
 
 class InputError(CapsrouteError, ValueError):
     """An option or a tensor that cannot be used as given."""
+
+
+class DataError(CapsrouteError):
+    """A dataset that is missing, damaged or not what it says."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -26,6 +35,50 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def require_whole(name: str, value: object, least: int = 1) -> int:
     """`value` as an int of at least `least`, or an `InputError` that names it."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}={value!r} must be a whole number of at least {least}")
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool) and operator.index(value) >= least:
+        return operator.index(value)
+    raise InputError(f"{name}={value!r} must be a whole number of at least {least}")
+
+
+def require_number(name: str, value: object, low: float, high: float, otherwise: str = "") -> float:
+    """`value` as a float from `low` to `high`, or an `InputError` that names it and adds `otherwise`."""
+    if isinstance(value, SupportsFloat | SupportsIndex) and not isinstance(value, bool | str):
+        try:
+            number = float(value)
+        except (OverflowError, ValueError, RuntimeError):  # a tensor of several, or an int beyond all floats
+            number = math.nan
+        if low <= number <= high:
+            return number
+    raise InputError(f"{name}={value!r} must be a number from {low:g} to {high:g}{otherwise}")
+
+
+def require_flag(name: str, value: object) -> bool:
+    """`value` if it is True or False, or an `InputError` that names it."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name}={value!r} must be True or False")
     return value
+
+
+def require_sequence(name: str, value: object, example: str) -> tuple[Any, ...]:
+    """`value` as a tuple, or an `InputError` that shows an example."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputError(f"{name}={value!r} must be a list, such as {example}")
+    return tuple(value)
+
+
+def require_tensor(name: str, value: object, shape: tuple[int | str, ...], advice: str = "") -> Tensor:
+    """`value` if it is a floating-point tensor of this shape, where letters stand for any size; or an `InputError`."""
+    if not isinstance(value, Tensor):
+        raise InputError(f"{name} must be a tensor of shape {_brackets(shape)}, got a {type(value).__name__}")
+    fits = value.ndim == len(shape) and all(
+        isinstance(side, str) or side == size for side, size in zip(shape, value.shape, strict=True)
+    )
+    if not fits:
+        raise InputError(f"{name} must have shape {_brackets(shape)}, got {list(value.shape)}{advice}")
+    if not value.is_floating_point():
+        raise InputError(f"{name} must be floating-point, got {value.dtype}; use .float() (and / 255 for images)")
+    return value
+
+
+def _brackets(shape: tuple[int | str, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from capsroute.errors import InputError, require_whole
 
-# Tried in this order for the stride that gives the wanted number of capsules: 2 at 28x28, 3 at 32x32.
-STRIDES = (2, 3, 1, 4)
+# Tried first for the stride that gives the wanted number of capsules: 2 at 28x28, 3 at 32x32. Then all others.
+STRIDES = (2, 3, 1)
 LARGEST_SIDE = 256  # how far a refusal looks for an image size that would do
 
 
@@ -37,28 +37,33 @@ class PrimaryGrid:
             stride = stride or STRIDES[0]
             return stride, self.count(stride)
         require_whole("capsules", wanted)
-        for candidate in STRIDES if stride is None else (stride,):
-            if self.count(candidate) == wanted:
-                return candidate, wanted
-        raise InputError(self._refusal(capsules, stride))
+        fitting = [candidate for candidate in self._strides() if self.count(candidate) == wanted]
+        if stride in fitting or (stride is None and fitting):
+            return stride or fitting[0], wanted
+        raise InputError(self._refusal(capsules, stride, fitting))
 
-    def _refusal(self, capsules: Sequence[int | None], stride: int | None) -> str:
+    def _strides(self) -> list[int]:
+        return [*STRIDES, *range(len(STRIDES) + 1, max(self.in_shape[1:]))]
+
+    def _refusal(self, capsules: Sequence[int | None], stride: int | None, fitting: list[int]) -> str:
         _, height, width = self.in_shape
-        at = f" with primary_stride={stride}" if stride else ""
-        gives = ", ".join(f"{self.count(s)} at stride {s}" for s in sorted({*STRIDES, stride or STRIDES[0]}))
-        sides = [
-            (side, s)
-            for s in ((stride,) if stride else STRIDES[:2])
-            for side in range(LARGEST_SIDE, sum(self.kernels) - 2, -1)
-            if self.count(s, (side, side)) == capsules[0]
-        ]
-        remedy = ""
-        if sides:
-            side, s = sides[0]
-            remedy = f"images of {side}x{side} at stride {s} would give {capsules[0]}; "
-        rest = ", ".join(map(str, capsules[1:]))
+        wanted, rest = capsules[0], ", ".join(map(str, capsules[1:]))
+        at = f" at primary_stride={stride}" if stride else ""
+        strides = sorted({1, 2, 3, 4, stride or 1})
+        gives = ", ".join(f"{self.count(candidate)} at stride {candidate}" for candidate in strides)
         return (
-            f"capsules={tuple(capsules)}: a {height}x{width} image in {self.groups} groups{at} cannot give "
-            f"{capsules[0]} primary capsules; it gives {gives}; {remedy}"
-            f"capsules=(None, {rest}) takes what the image gives"
+            f"capsules={tuple(capsules)}: {self.groups} groups on a {height}x{width} image give no {wanted} primary "
+            f"capsules{at}, but {gives}; {self._remedy(int(wanted or 0), stride, fitting)}or let the image decide: "
+            f"capsules=(None, {rest})"
         )
+
+    def _remedy(self, wanted: int, stride: int | None, fitting: list[int]) -> str:
+        if fitting:
+            return f"use primary_stride={fitting[0]}, "
+        if wanted % self.groups:
+            return f"use a multiple of primary_groups={self.groups}, "
+        for candidate in (stride,) if stride else STRIDES[:2]:
+            for side in range(LARGEST_SIDE, sum(self.kernels) - 2, -1):
+                if self.count(candidate, (side, side)) == wanted:
+                    return f"use images of {side}x{side} at stride {candidate}, "
+        return ""

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from capsroute.errors import InputError, require_whole
+from capsroute.errors import InputError, require_tensor, require_whole
+from capsroute.nonlinearity import squash
 from capsroute.routing import Observer, create_routing
-from capsroute.squash import squash
 from capsroute.votes import Votes
 
 WEIGHT_STD = 0.01  # W ~ N(0, 0.01²), whatever the routing, so that λ alone decides how strong a layer starts
@@ -31,9 +31,11 @@ class PrimaryCapsules(nn.Module):
         self.conv = nn.Conv2d(in_channels, groups * dim, kernel_size, stride)
 
     def forward(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b i k"]:
-        if features.ndim != 4 or features.shape[1] != self.conv.in_channels:
+        require_tensor("features", features, ("b", self.conv.in_channels, "h", "w"))
+        if min(features.shape[2:]) < self.conv.kernel_size[0]:
             raise InputError(
-                f"PrimaryCapsules expects features of shape [b, {self.conv.in_channels}, h, w], got {_shape(features)}"
+                f"features of {features.shape[2]}x{features.shape[3]} are smaller than the kernel, "
+                f"{self.conv.kernel_size[0]}x{self.conv.kernel_size[0]}; use larger images or a smaller kernel_size"
             )
         maps = self.conv(features).permute(0, 2, 3, 1)  # [b, h', w', groups·dim]
         return squash(maps.flatten(1, 2).unflatten(2, (self.groups, self.dim)).flatten(1, 2))
@@ -72,17 +74,9 @@ class CapsuleLayer(nn.Module):
         nn.init.normal_(self.weight, std=WEIGHT_STD)
 
     def forward(self, u: Float[Tensor, "b i k"], observer: Observer | None = None) -> Float[Tensor, "b j d"]:
-        if u.ndim != 3 or u.shape[1:] != (self.in_caps, self.in_dim):
-            raise InputError(
-                f"CapsuleLayer expects capsules of shape [b, {self.in_caps}, {self.in_dim}] "
-                f"(batch, in_caps, in_dim), got {_shape(u)}"
-            )
+        require_tensor("u", u, ("b", self.in_caps, self.in_dim), " (batch, in_caps, in_dim)")
         v: Tensor = self.routing(Votes(u, self.weight), observer)
         return v.to(torch.promote_types(u.dtype, self.weight.dtype))
 
     def extra_repr(self) -> str:
         return f"{self.in_caps} x {self.in_dim}-D -> {self.out_caps} x {self.out_dim}-D"
-
-
-def _shape(tensor: Tensor) -> str:
-    return f"[{', '.join(map(str, tensor.shape))}]"

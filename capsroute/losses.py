@@ -1,14 +1,14 @@
 """The margin loss on lengths, and the reconstruction loss of the decoder."""
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Integer, Shaped
 from torch import Tensor
 
-from capsroute.errors import InputError
-from capsroute.squash import lengths
+from capsroute.errors import InputError, require_tensor
+from capsroute.nonlinearity import lengths
 
 # Class numbers, or one row of zeros and ones a sample.
-Targets = Int[Tensor, " b"] | Shaped[Tensor, "b j"]
+Targets = Integer[Tensor, " b"] | Shaped[Tensor, "b j"]
 
 
 def margin_loss(
@@ -22,7 +22,7 @@ def margin_loss(
 
     `targets` are class numbers, or one row of zeros and ones a sample. The loss of an empty batch is zero.
     """
-    length = lengths(class_capsules)
+    length = lengths(require_tensor("class_capsules", class_capsules, ("b", "j", "d")))
     present = one_hot(targets, length.shape[0], length.shape[1]).to(length)
     short = (positive - length).clamp(min=0).square()
     long = (length - negative).clamp(min=0).square()
@@ -33,33 +33,40 @@ def reconstruction_loss(
     reconstruction: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"], weight: float = 0.0005
 ) -> Float[Tensor, ""]:
     """0.0005 · the sum over pixels of squared errors, averaged over samples."""
-    error = reconstruction.float() - images.float()
+    require_tensor("images", images, tuple(reconstruction.shape))
+    wide = torch.promote_types(images.dtype, torch.float32)
+    error = reconstruction.to(wide) - images.to(wide)
     return weight * error.square().sum() / max(images.shape[0], 1)
 
 
 def one_hot(targets: Tensor, samples: int, classes: int) -> Tensor:
-    """T as [b, j], from class numbers [b] or from T itself; everything else is refused."""
+    """T as [b, j], from class numbers [b] or from T itself; everything else is refused.
+
+    Values are checked at once on a CPU; on an accelerator, and in compiled code, by an assertion on the device.
+    """
+    if not isinstance(targets, Tensor):
+        raise InputError(f"targets must be a tensor, got a {type(targets).__name__}; use torch.as_tensor(targets)")
     if targets.shape == (samples, classes):
-        _refuse_unless(
-            ((targets == 0) | (targets == 1)).all(), "one-hot targets must be zeros and ones; some entry is neither"
-        )
+        _refuse_any((targets != 0) & (targets != 1), targets, "one-hot targets must be zeros and ones")
         return targets
     if targets.shape != (samples,):
         raise InputError(
             f"targets must be class numbers of shape [{samples}] or one-hot rows of shape [{samples}, {classes}], "
             f"got shape {list(targets.shape)}"
         )
-    if targets.is_floating_point() or targets.dtype == torch.bool:
+    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
         raise InputError(f"class numbers must be integers, got {targets.dtype}; use targets.long()")
-    inside = ((targets >= 0) & (targets < classes)).all()
-    _refuse_unless(inside, f"targets must lie in 0 to {classes - 1} for {classes} class capsules; some lie outside")
-    return targets[:, None] == torch.arange(classes, device=targets.device)
+    numbers = targets.long()
+    outside = (numbers < 0) | (numbers >= classes)
+    _refuse_any(outside, numbers, f"targets must lie in 0 to {classes - 1} for {classes} class capsules")
+    return numbers[:, None] == torch.arange(classes, device=targets.device)
 
 
-def _refuse_unless(condition: Tensor, message: str) -> None:
+def _refuse_any(wrong: Tensor, values: Tensor, rule: str) -> None:
     # Reading a value off an accelerator would stall each step, so there the check runs on the device and aborts there.
-    if condition.device.type == "cpu" and not torch.compiler.is_compiling():
-        if not condition:
-            raise InputError(message)
-    elif condition.device.type == "cuda":
-        torch._assert_async(condition, message)
+    if wrong.device.type == "cpu" and not torch.compiler.is_compiling():
+        if wrong.any():
+            sample = int(wrong.nonzero()[0, 0])
+            raise InputError(f"{rule}; targets[{sample}] is {values[sample].tolist()}")
+    elif wrong.device.type in ("cpu", "cuda"):
+        torch._assert_async(~wrong.any(), rule)

@@ -1,5 +1,6 @@
 """Capsule nets of any depth, the paper's among them, and the decoder."""
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -7,15 +8,16 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from capsroute.errors import InputError, nearest, require_whole
+from capsroute.errors import InputError, nearest, require_sequence, require_tensor, require_whole
 from capsroute.grid import PrimaryGrid
 from capsroute.layers import CapsuleLayer, PrimaryCapsules
 from capsroute.losses import Targets, one_hot
-from capsroute.routing import RoutingStep, find_routing, routing_options
-from capsroute.squash import lengths
+from capsroute.nonlinearity import lengths
+from capsroute.routing import ROUTINGS, RoutingStep, routing_options
 
 HIDDEN_DIM = 8
 CLASS_DIM = 16
@@ -37,7 +39,7 @@ class CapsNet(nn.Module):
     `capsules` counts the capsules of each layer, primary first, classes last; `None` in first place takes what the
     image gives. `dims` are their dimensions (8, and 16 for the classes, if not given). `routing` is one name, or one
     for each capsule layer; `options` go to every routing that knows them.
-    `primary_stride`: if not given, the first of 2, 3, 1, 4 that gives `capsules[0]`.
+    `primary_stride`: if not given, the first of 2, 3, 1, 4, 5, ... that gives `capsules[0]`.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class CapsNet(nn.Module):
     ) -> None:
         super().__init__()
         self.in_shape = _image_shape(in_shape)
+        capsules = require_sequence("capsules", capsules, "(1152, 10)")
         if len(capsules) < 2:
-            raise InputError(f"capsules={tuple(capsules)} must name at least the primary and the class capsules")
-        dims = (HIDDEN_DIM,) * (len(capsules) - 1) + (CLASS_DIM,) if dims is None else tuple(dims)
+            raise InputError(f"capsules={capsules} must name at least the primary and the class capsules")
+        usual = (HIDDEN_DIM,) * (len(capsules) - 1) + (CLASS_DIM,)
+        dims = usual if dims is None else require_sequence("dims", dims, str(usual))
         if len(dims) != len(capsules):
             raise InputError(
-                f"dims={dims} has {len(dims)} entries and capsules={tuple(capsules)} has {len(capsules)}; "
+                f"dims={dims} has {len(dims)} entries and capsules={capsules} has {len(capsules)}; "
                 "give one dimension for each capsule layer, the primary one included"
             )
         grid = PrimaryGrid(self.in_shape, stem_kernel, primary_kernel, require_whole("primary_groups", primary_groups))
@@ -105,7 +109,7 @@ class CapsNet(nn.Module):
 
         With a `primary_stride` of one's own the number of primary capsules follows from the image.
         """
-        if name not in PRESETS:
+        if not isinstance(name, str) or name not in PRESETS:
             raise InputError(f"unknown preset {name!r}; {nearest(str(name), PRESETS)}")
         preset = dict(PRESETS[name])
         if options.get("primary_stride") is not None and "capsules" not in options:
@@ -114,14 +118,15 @@ class CapsNet(nn.Module):
 
     def forward(self, images: Float[Tensor, "b c h w"], observer: NetObserver | None = None) -> Float[Tensor, "b j d"]:
         """Class capsules. `observer(layer, step)` is called after each iteration of each capsule layer."""
-        if images.ndim != 4 or tuple(images.shape[1:]) != self.in_shape:
-            expected = ", ".join(map(str, self.in_shape))
-            raise InputError(
-                f"this net expects images of shape [b, {expected}], got {list(images.shape)}; "
-                "resize them, or build the net with in_shape=(channels, height, width) of yours"
-            )
-        if not images.is_floating_point():
-            raise InputError(f"images must be floats from 0 to 1, got {images.dtype}; use images.float() / 255")
+        require_tensor(
+            "images",
+            images,
+            ("b", *self.in_shape),
+            "; resize them, or build the net with in_shape=(channels, height, width) of yours",
+        )
+        dtype = next(self.stem.parameters()).dtype
+        if images.dtype != dtype and not torch.is_autocast_enabled(images.device.type):
+            raise InputError(f"images are {images.dtype} and the net is {dtype}; use images.to({dtype})")
         u = self.primary(self.stem(images))
         for number, layer in enumerate(self.layers):
             u = layer(u, None if observer is None else partial(observer, number))
@@ -149,7 +154,10 @@ class Decoder(nn.Module):
         self.classes = require_whole("classes", classes)
         self.dim = require_whole("dim", dim)
         self.out_shape = _image_shape(out_shape)
-        widths = [classes * dim, *(require_whole("hidden", width) for width in hidden)]
+        widths = [
+            classes * dim,
+            *(require_whole("hidden", n) for n in require_sequence("hidden", hidden, "(512, 1024)")),
+        ]
         steps: list[nn.Module] = []
         for before, after in pairwise(widths):
             steps += [nn.Linear(before, after), nn.ReLU()]
@@ -160,11 +168,7 @@ class Decoder(nn.Module):
         class_capsules: Float[Tensor, "b j d"],
         targets: Targets | None = None,
     ) -> Float[Tensor, "b c h w"]:
-        if class_capsules.ndim != 3 or tuple(class_capsules.shape[1:]) != (self.classes, self.dim):
-            raise InputError(
-                f"this decoder expects class capsules of shape [b, {self.classes}, {self.dim}], "
-                f"got {list(class_capsules.shape)}"
-            )
+        require_tensor("class_capsules", class_capsules, ("b", self.classes, self.dim))
         if targets is None:
             targets = lengths(class_capsules).argmax(dim=1)
         mask = one_hot(targets, len(class_capsules), self.classes).to(class_capsules)
@@ -173,38 +177,29 @@ class Decoder(nn.Module):
 
 
 def describe(net: CapsNet) -> str:
-    """The net as a table: shape, parameters and routing of each layer."""
+    """The net as a table: what each part is, the shape that it gives, and how many numbers it trains."""
+    config = net.config
     channels, height, width = net.in_shape
-    stem, primary = net.stem[0], net.primary.conv
-    assert isinstance(stem, nn.Conv2d)
-    stem_size = (height - stem.kernel_size[0] + 1, width - stem.kernel_size[1] + 1)
+    kernel, primary = config["stem_kernel"], config["primary_kernel"]
+    stem_shape = f"{config['stem_channels']} x {height - kernel + 1} x {width - kernel + 1}"
+    primary_text = (
+        f"convolution {primary}x{primary}, stride {config['primary_stride']}, {config['primary_groups']} groups"
+    )
     rows = [
-        (
-            "stem",
-            f"convolution {stem.kernel_size[0]}x{stem.kernel_size[1]}, ReLU",
-            f"{stem.out_channels} x {stem_size[0]} x {stem_size[1]}",
-            parameter_count(net.stem),
-        ),
-        (
-            "primary",
-            f"convolution {primary.kernel_size[0]}x{primary.kernel_size[1]}, stride {primary.stride[0]}",
-            f"{net.capsules[0]} x {net.dims[0]}-D",
-            parameter_count(net.primary),
-        ),
+        ("stem", f"convolution {kernel}x{kernel}, ReLU", stem_shape, net.stem),
+        ("primary", primary_text, f"{net.capsules[0]} x {net.dims[0]}-D", net.primary),
     ]
     for number, layer in enumerate(net.layers):
-        assert isinstance(layer, CapsuleLayer)
-        rows.append(
-            (
-                f"layers.{number}",
-                f"{layer.routing_name} ({layer.routing.extra_repr()})",
-                f"{layer.out_caps} x {layer.out_dim}-D",
-                parameter_count(layer),
-            )
-        )
-    names, how, shapes = (max(len(str(row[column])) for row in rows) for column in range(3))
+        options = layer.routing.extra_repr() if isinstance(layer, CapsuleLayer) else type(layer).__name__
+        shape = f"{net.capsules[number + 1]} x {net.dims[number + 1]}-D"
+        rows.append((f"layers.{number}", f"{config['routing'][number]} ({options})", shape, layer))
+    known = ("stem", "primary", "layers")
+    rows += [(name, type(part).__name__, "", part) for name, part in net.named_children() if name not in known]
+    widths = [max(len(str(row[column])) for row in rows) for column in range(3)]
     lines = [f"CapsNet({channels} x {height} x {width} -> {net.classes} classes, {parameter_count(net):,} parameters)"]
-    lines += [f"  {name:<{names}}  {what:<{how}}  {shape:<{shapes}}  {count:>12,}" for name, what, shape, count in rows]
+    for *texts, part in rows:
+        cells = [f"{text:<{size}}" for text, size in zip(texts, widths, strict=True)]
+        lines.append("  ".join(["", *cells, f"{parameter_count(part):>12,}"]))
     return "\n".join(lines)
 
 
@@ -214,19 +209,22 @@ def parameter_count(module: nn.Module) -> int:
 
 
 def _image_shape(shape: Sequence[int]) -> tuple[int, int, int]:
-    if len(shape) != 3:
-        raise InputError(f"image shape {tuple(shape)} must be (channels, height, width)")
-    channels, height, width = (require_whole("image shape", side) for side in shape)
+    sides = require_sequence("in_shape", shape, "(1, 28, 28)")
+    if len(sides) != 3:
+        raise InputError(f"in_shape={sides} must be (channels, height, width)")
+    channels, height, width = (require_whole("in_shape", side) for side in sides)
     return channels, height, width
 
 
 def _routing_names(routing: str | Sequence[str], layers: int, options: dict[str, Any]) -> tuple[str, ...]:
-    names = (routing,) * layers if isinstance(routing, str) else tuple(routing)
+    names = (routing,) * layers if isinstance(routing, str) else require_sequence("routing", routing, "('dynamic',)")
     if len(names) != layers:
         raise InputError(f"routing={names} names {len(names)} routings for {layers} capsule layers; give one for each")
-    known = {option for name in names for option in routing_options(find_routing(name).name)}
+    known = {option for name in names for option in routing_options(name)}
     for option in options:
         if option not in known:
-            network = ("stem_channels", "stem_kernel", "primary_groups", "primary_kernel", "primary_stride")
-            raise InputError(f"neither the net nor {set(names)} has {option!r}; {nearest(option, [*known, *network])}")
+            own = [name for name in inspect.signature(CapsNet).parameters if name != "options"]
+            having = [name for name in ROUTINGS if option in routing_options(name)]
+            hint = f"only {', '.join(having)} has it" if having else nearest(option, [*known, *own])
+            raise InputError(f"neither the net nor its routing ({', '.join(sorted({*names}))}) has {option!r}; {hint}")
     return names

@@ -9,8 +9,8 @@ it: each asks for a few contractions of it, and each contraction is one or a few
 
     T(c, v; u, W) = Σ_bijd c[b,i,j] û[b,i,j,d] v[b,j,d],
 
-namely mix(c) = ∂T/∂v and agreement(v) = ∂T/∂c; and their backward passes are again derivatives of T. So all of it is
-one function, `_derivatives`, which goes over T in blocks that fit in the cache and keeps none of them.
+namely mix(c) = ∂T/∂v and agreement(v) = ∂T/∂c; and their backward passes are again derivatives of T, to any order. So
+all of it is one function, `_derivatives`, which goes over T in blocks that fit in the cache and keeps none of them.
 """
 
 from typing import Any
@@ -18,7 +18,8 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from capsroute.errors import InputError, require_tensor
 
 # Elements of a block's temporary. Profiled on 2 cores with 32 MB of L3: flat from 0.5 to 1.2 million, slower outside.
 BLOCK_ELEMENTS = 1 << 20
@@ -36,6 +37,8 @@ class Votes:
     """
 
     def __init__(self, u: Float[Tensor, "b i k"], weight: Float[Tensor, "i k j d"]) -> None:
+        i, k, _, _ = require_tensor("weight", weight, ("i", "k", "j", "d")).shape
+        require_tensor("u", u, ("b", i, k), f"; weight has shape {list(weight.shape)}")
         dtype = _product_dtype(u, weight)
         self.u = u.to(dtype)
         self.weight = weight.to(dtype)
@@ -55,24 +58,27 @@ class Votes:
         """Σ_i û[b,i,j,:]. One product of [b, ik] and [ik, jd]: b·i·k·j·d multiply-adds, no temporary."""
         i, k, j, d = self.weight.shape
         s = self.u.flatten(1) @ self.weight.reshape(i * k, j * d)
-        return s.to(_result_dtype(s.dtype)).unflatten(1, (j, d))
+        return _no_infinity(s).to(_result_dtype(s.dtype)).unflatten(1, (j, d))
 
     def mix(self, c: Float[Tensor, "b i j"]) -> Float[Tensor, "b j d"]:
         """Σ_i c[b,i,j] û[b,i,j,:], as (c_j ⊙ u)[b, ik] @ W_j[ik, d] for each j.
 
-        b·i·k·j·d multiply-adds forward and twice that backward; temporaries of one block; saves c.
+        b·i·k·j·d multiply-adds forward and twice that backward; temporaries of one block; saves c, rounded to the
+        products' precision.
         """
+        self._require("c", c, (self.lower, self.upper))
         c = c.to(self.u.dtype).permute(2, 1, 0).contiguous()  # [j, i, b]
-        s: Tensor = _Mix.apply(self._transposed(), self.weight, c)  # [j, d, b]
-        return s.permute(2, 0, 1)
+        (s,) = _Form.apply(self._transposed(), self.weight, c, None, "v")  # [j, d, b]
+        return s.permute(2, 0, 1).contiguous()
 
     def agreement(self, v: Float[Tensor, "b j d"]) -> Float[Tensor, "b i j"]:
         """û[b,i,j,:] · v[b,j,:], as Σ_k u[b,ik] (v_j W_jᵀ)[b,ik] for each j.
 
         b·i·k·j·d multiply-adds forward and twice that backward; temporaries of one block; saves v.
         """
+        self._require("v", v, (self.upper, self.weight.shape[3]))
         v = v.to(self.u.dtype).permute(1, 2, 0).contiguous()  # [j, d, b]
-        a: Tensor = _Agreement.apply(self._transposed(), self.weight, v)  # [j, i, b]
+        (a,) = _Form.apply(self._transposed(), self.weight, None, v, "c")  # [j, i, b]
         return a.permute(2, 1, 0)
 
     def dense(self) -> Float[Tensor, "b i j d"]:
@@ -85,6 +91,10 @@ class Votes:
         votes.u, votes.weight = self.u.detach(), self.weight.detach()
         votes._u_by_batch = self._transposed().detach()
         return votes
+
+    def _require(self, name: str, value: Tensor, shape: tuple[int, int]) -> None:
+        if value.shape != (self.u.shape[0], *shape):
+            raise InputError(f"{name} must have shape {[self.u.shape[0], *shape]}, got {list(value.shape)}")
 
     def _transposed(self) -> Float[Tensor, "i k b"]:
         # With the batch innermost, a coefficient per (j, i, b) multiplies and a sum over k reduces whole vectors:
@@ -99,64 +109,56 @@ def softmax_over_upper(logits: Float[Tensor, "b i j"]) -> Float[Tensor, "b i j"]
     return torch.softmax(logits.permute(2, 1, 0), dim=0).permute(2, 1, 0)
 
 
-class _Mix(torch.autograd.Function):
-    @staticmethod
-    def forward(u: Tensor, weight: Tensor, c: Tensor) -> Tensor:
-        return _derivatives(u, weight, c, None, "v")["v"]
+class _Form(torch.autograd.Function):
+    """The derivatives of T by the arguments named in `wanted`. Each is linear in all the others.
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        u, weight, c = ctx.saved_tensors
-        return _gradients(ctx, u, weight, c, grad.to(u.dtype).contiguous(), "c", c.dtype)
-
-
-class _Agreement(torch.autograd.Function):
-    @staticmethod
-    def forward(u: Tensor, weight: Tensor, v: Tensor) -> Tensor:
-        return _derivatives(u, weight, None, v, "c")["c"]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        u, weight, v = ctx.saved_tensors
-        return _gradients(ctx, u, weight, grad.to(u.dtype).contiguous(), v, "v", v.dtype)
-
-
-def _gradients(
-    ctx: Any, u: Tensor, weight: Tensor, c: Tensor, v: Tensor, third: str, dtype: torch.dtype
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The gradients that autograd asks for of (u, weight, `third`), each in the dtype of its tensor."""
-    names = ("u", "w", third)
-    wanted = "".join(name for name, needed in zip(names, ctx.needs_input_grad, strict=True) if needed)
-    got = _derivatives(u, weight, c, v, wanted)
-    grad_u, grad_w, grad_third = (got.get(name) for name in names)
-    return (
-        None if grad_u is None else grad_u.to(u.dtype),
-        grad_w,
-        None if grad_third is None else grad_third.to(dtype),
-    )
-
-
-def _derivatives(
-    u: Float[Tensor, "i k b"],
-    weight: Float[Tensor, "i k j d"],
-    c: Float[Tensor, "j i b"] | None,
-    v: Float[Tensor, "j d b"] | None,
-    wanted: str,
-) -> dict[str, Tensor]:
-    """The derivatives of T by those of c, v, u, w named in `wanted`, in one pass over blocks of (j, i).
-
-    c is needed for all but its own derivative, v likewise. Sums across blocks run in float32 or better.
+    So its own backward is T again: with the gradient in place of the argument that it is a derivative by.
     """
+
+    @staticmethod
+    def forward(u: Tensor, weight: Tensor, c: Tensor | None, v: Tensor | None, wanted: str) -> tuple[Tensor, ...]:
+        return _derivatives({"u": u, "w": weight, "c": c, "v": v}, wanted)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs[:4])
+        ctx.wanted = inputs[4]
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        arguments = dict(zip("uwcv", ctx.saved_tensors, strict=True))
+        needed = [name for name, needs in zip("uwcv", ctx.needs_input_grad, strict=False) if needs]
+        totals: dict[str, Tensor] = {}
+        for name, gradient in zip(ctx.wanted, gradients, strict=True):
+            others = "".join(other for other in needed if other != name)
+            if gradient is None or not others:
+                continue
+            replaced = {**arguments, name: gradient.to(arguments["u"].dtype).contiguous()}
+            # A compiler cannot nest functions, nor differentiate twice; elsewhere the backward has a backward.
+            if torch.compiler.is_compiling():
+                parts = _derivatives(replaced, others)
+            else:
+                parts = _Form.apply(replaced["u"], replaced["w"], replaced["c"], replaced["v"], others)
+            for other, part in zip(others, parts, strict=True):
+                totals[other] = totals[other] + part if other in totals else part
+        results = (totals.get(name) for name in "uwcv")
+        typed = (
+            result if result is None else result.to(arguments[name].dtype)
+            for name, result in zip("uwcv", results, strict=True)
+        )
+        return (*typed, None)
+
+
+def _derivatives(arguments: dict[str, Tensor | None], wanted: str) -> tuple[Tensor, ...]:
+    """The derivatives of T by those of u, w, c, v named in `wanted`, in one pass over blocks of (j, i).
+
+    u is [i, k, b], w is [i, k, j, d], c is [j, i, b] and v is [j, d, b]; the last two may be missing if no wanted
+    derivative needs them. Sums across blocks run in float32 or better.
+    """
+    u, weight, c, v = (arguments[name] for name in "uwcv")
+    assert u is not None
+    assert weight is not None
     lower, in_dim, batch = u.shape
     upper, out_dim = weight.shape[2:]
     result = _result_dtype(u.dtype)
@@ -168,7 +170,7 @@ def _derivatives(
     if "u" in wanted:
         grads["u"] = u.new_zeros((lower, in_dim, batch), dtype=result)
     if "w" in wanted:
-        grads["w"] = torch.empty_like(weight)
+        grads["w"] = torch.empty_like(weight, memory_format=torch.contiguous_format)
     upper_block, lower_block = _block_sizes(lower, upper, in_dim, out_dim, batch)
     for i in range(0, lower, lower_block):
         u_block = u[i : i + lower_block]  # [i, k, b]
@@ -181,7 +183,7 @@ def _derivatives(
             if c_block is not None and ("v" in wanted or "w" in wanted):
                 mixed = (c_block * u_block).view(n_j, n_i * in_dim, batch)  # c ⊙ u
                 if "v" in wanted:
-                    grads["v"][columns] += torch.bmm(w_rows.transpose(1, 2), mixed)
+                    grads["v"][columns] += _no_infinity(torch.bmm(w_rows.transpose(1, 2), mixed))
                 if "w" in wanted and v is not None:
                     w_grad = torch.bmm(mixed, v[columns].transpose(1, 2))  # [j, ik, d]
                     grads["w"][rows, :, columns] = w_grad.view(n_j, n_i, in_dim, out_dim).permute(1, 2, 0, 3)
@@ -191,8 +193,8 @@ def _derivatives(
                 if "u" in wanted and c_block is not None:
                     grads["u"][rows] += (c_block * backed).sum(0, dtype=result)
                 if "c" in wanted:
-                    grads["c"][columns, rows] = backed.mul_(u_block).sum(2, dtype=result)
-    return grads
+                    grads["c"][columns, rows] = _no_infinity(backed.mul_(u_block)).sum(2, dtype=result)
+    return tuple(grads[name] for name in wanted)
 
 
 def _block_sizes(lower: int, upper: int, in_dim: int, out_dim: int, batch: int) -> tuple[int, int]:
@@ -209,10 +211,18 @@ def _block_sizes(lower: int, upper: int, in_dim: int, out_dim: int, batch: int) 
 
 def _product_dtype(u: Tensor, weight: Tensor) -> torch.dtype:
     device = u.device.type
-    if torch.is_autocast_enabled(device) and torch.float64 not in (u.dtype, weight.dtype):
+    autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    if autocast and torch.float64 not in (u.dtype, weight.dtype):
         return torch.get_autocast_dtype(device)
     return torch.promote_types(u.dtype, weight.dtype)
 
 
 def _result_dtype(product: torch.dtype) -> torch.dtype:
     return torch.promote_types(product, torch.float32)
+
+
+def _no_infinity(product: Tensor) -> Tensor:
+    """Float16 products that overflowed, as the largest float16: an infinity would turn into NaN further on."""
+    if product.dtype != torch.float16:
+        return product
+    return product.clamp(torch.finfo(torch.float16).min, torch.finfo(torch.float16).max)

@@ -45,6 +45,6 @@ def check_net(name):
 
 if __name__ == "__main__":
     routing = sys.argv[1]
-    for options in ({}, ROUTINGS[routing].variants[-1]):
+    for options in ({}, *ROUTINGS[routing].variants[-1:]):
         check_layer(routing, dict(options))
     check_net(routing)

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from capsroute import CapsuleLayer, InputError, create_routing
+from capsroute.nonlinearity import lengths
 from capsroute.routing import adaptive
-from capsroute.squash import lengths
 
 
 def twins(first, second, **sizes):
@@ -73,20 +73,32 @@ def test_learned_lambda_starts_where_told_trains_and_stays_positive(lam, start):
     assert (layer.routing.factor() != before).all()
 
 
-@pytest.mark.parametrize("lam", [0, -1.0, math.inf, math.nan, "lerned", True])
+@pytest.mark.parametrize("lam", [0, -1.0, 1e39, 10**400, math.inf, math.nan, "lerned", True])
 def test_a_lambda_that_is_no_positive_number_is_refused(lam, no_shape_checks):
-    with pytest.raises(InputError, match="must be a positive, finite number, or one of 'learned', 'learned-per-caps"):
+    with pytest.raises(
+        InputError, match=r"must be a number from 1e-30 to 1e\+30, or one of 'learned', 'learned-per-caps"
+    ):
         create_routing("adaptive-lambda", lam=lam)
 
 
 def test_a_bad_start_is_refused():
     with pytest.raises(InputError, match="lam_start=0"):
         create_routing("adaptive-lambda", lam="learned", lam_start=0)
+    with pytest.raises(InputError, match="lam_start=2 is for a learned λ"):
+        create_routing("adaptive-lambda", lam=1.0, lam_start=2)
+
+
+def test_learned_lambda_stays_positive_and_finite_in_half_precision():
+    layer = CapsuleLayer(20, 6, 4, 5, lam="learned").half()
+    for theta in (-60000.0, 60000.0):
+        torch.nn.init.constant_(layer.routing.log_lam, theta)
+        assert 0 < layer.routing.factor() < math.inf
+        assert torch.isfinite(layer(torch.zeros(2, 20, 4, dtype=torch.float16))).all()
 
 
 @pytest.mark.parametrize("step", [-0.1, math.inf, math.nan])
 def test_a_bad_step_is_refused(step):
-    with pytest.raises(InputError, match=r"step=.* must be a finite number of at least 0"):
+    with pytest.raises(InputError, match=r"step=.* must be a number from 0 to 1e\+30"):
         create_routing("adaptive", step=step)
 
 

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -37,12 +38,12 @@ def test_repr_tells_shapes_and_routing():
 
 @pytest.mark.parametrize("shape", [(2, 49, 8), (2, 50, 7), (50, 8), (2, 1, 50, 8)], ids=str)
 def test_wrong_capsules_are_refused(shape, no_shape_checks):
-    with pytest.raises(InputError, match=r"expects capsules of shape \[b, 50, 8\] .* got \["):
+    with pytest.raises(InputError, match=r"u must have shape \[b, 50, 8\], got \["):
         CapsuleLayer(50, 10, 8, 16)(torch.zeros(shape))
 
 
 def test_wrong_features_are_refused(no_shape_checks):
-    with pytest.raises(InputError, match=r"shape \[b, 3, h, w\], got \[2, 4, 9, 9\]"):
+    with pytest.raises(InputError, match=r"features must have shape \[b, 3, h, w\], got \[2, 4, 9, 9\]"):
         PrimaryCapsules(3, 4, 5, 3, 2)(torch.zeros(2, 4, 9, 9))
 
 
@@ -51,3 +52,14 @@ def test_sizes_below_one_are_refused_by_name(name):
     sizes = {"in_caps": 5, "out_caps": 4, "in_dim": 3, "out_dim": 2} | {name: 0}
     with pytest.raises(InputError, match=f"{name}=0 must be a whole number of at least 1"):
         CapsuleLayer(**sizes)
+
+
+def test_features_smaller_than_the_kernel_are_refused():
+    with pytest.raises(InputError, match="2x9 are smaller than the kernel, 3x3"):
+        PrimaryCapsules(3, 4, 5, 3, 2)(torch.zeros(2, 3, 2, 9))
+
+
+def test_numpy_numbers_are_numbers(no_shape_checks):
+    layer = CapsuleLayer(np.int64(5), np.int32(4), 3, 2, "adaptive", iterations=np.int64(2), step=np.float32(0.5))
+    assert layer.weight.shape == (5, 3, 4, 2)
+    assert layer.routing.step == 0.5

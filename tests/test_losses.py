@@ -51,6 +51,17 @@ def test_empty_batches_cost_nothing():
     assert reconstruction_loss(torch.zeros(0, 1, 2, 2), torch.zeros(0, 1, 2, 2)) == 0
 
 
+def test_reconstruction_loss_wants_equal_shapes(no_shape_checks):
+    with pytest.raises(InputError, match=r"images must have shape \[2, 1, 4, 4\], got \[2, 4, 4\]"):
+        reconstruction_loss(torch.rand(2, 1, 4, 4), torch.rand(2, 4, 4))
+
+
+def test_small_integer_types_do_not_wrap():
+    targets = torch.tensor([1, 255], dtype=torch.uint8)
+    capsules = torch.rand(2, 300, 3)
+    assert torch.equal(margin_loss(capsules, targets), margin_loss(capsules, targets.long()))
+
+
 def test_reconstruction_loss_is_the_scaled_sum_of_squares():
     images, guess = torch.rand(3, 1, 4, 4), torch.rand(3, 1, 4, 4)
     expected = 0.0005 * sum(((guess[n] - images[n]) ** 2).sum() for n in range(3)) / 3
@@ -60,13 +71,14 @@ def test_reconstruction_loss_is_the_scaled_sum_of_squares():
 @pytest.mark.parametrize(
     ("targets", "sentence"),
     [
-        (torch.tensor([0, 10]), "0 to 9 for 10 class capsules"),
+        (torch.tensor([0, 10]), r"0 to 9 for 10 class capsules; targets\[1\] is 10"),
         (torch.tensor([-1, 3]), "0 to 9 for 10 class capsules"),
         (torch.tensor([0.0, 1.0]), r"integers, got torch.float32; use targets.long\(\)"),
         (torch.tensor([1, 2, 3]), r"shape \[2\] or one-hot rows of shape \[2, 10\], got shape \[3\]"),
-        (torch.full((2, 10), 0.5), "must be zeros and ones"),
+        (torch.full((2, 10), 0.5), r"must be zeros and ones; targets\[0\] is \[0.5,"),
+        ([0, 1], "must be a tensor, got a list"),
     ],
-    ids=["too-large", "negative", "floats", "too-many", "not-one-hot"],
+    ids=["too-large", "negative", "floats", "too-many", "not-one-hot", "list"],
 )
 def test_bad_targets_are_refused(targets, sentence, no_shape_checks):
     with pytest.raises(InputError, match=sentence):

@@ -20,6 +20,10 @@ def test_presets_have_the_stated_capsules(preset, in_shape):
     assert net(torch.rand(2, *in_shape)).shape == (2, 10, 16)
 
 
+def test_any_stride_that_gives_the_count_is_found():
+    assert CapsNet((3, 48, 48)).primary.conv.stride == (6, 6)
+
+
 def test_small_is_small():
     assert parameter_count(CapsNet.from_preset("small")) < 500_000
 
@@ -69,6 +73,9 @@ def test_repr_tells_shape_parameters_and_routing_of_each_layer():
     for part in ("1 x 28 x 28 -> 10 classes", "256 x 20 x 20", "1152 x 8-D", "256 x 8-D", "10 x 16-D", "18,874,368"):
         assert part in shown
     assert shown.count("adaptive-lambda (lam=2)") == 2
+    net = CapsNet.from_preset("small")
+    net.decoder = Decoder(10, 16)
+    assert "decoder" in repr(net)
 
 
 def test_observer_sees_every_layer():
@@ -92,9 +99,12 @@ def test_autocast_and_channels_last():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"capsules": (1000, 10)}, r"1152 at stride 2, .*capsules=\(None, 10\) takes what the image gives"),
-        ({"in_shape": (3, 48, 48)}, "cannot give 1152 .* images of 28x28 at stride 2 would give 1152"),
-        ({"in_shape": (3, 32, 32), "primary_stride": 2}, "with primary_stride=2 cannot give 1152 .* 2048 at stride 2"),
+        ({"capsules": (1000, 10)}, r"1152 at stride 2, .*multiple of primary_groups=32, .* capsules=\(None, 10\)"),
+        ({"in_shape": (3, 20, 64)}, "give no 1152 primary capsules, but .* use images of 28x28 at stride 2"),
+        ({"in_shape": (3, 32, 32), "primary_stride": 2}, "at primary_stride=2, but .* 2048 .* use primary_stride=3"),
+        ({"capsules": 1152}, r"capsules=1152 must be a list, such as \(1152, 10\)"),
+        ({"capsule": (1152, 10)}, "has 'capsule'; did you mean 'capsules'"),
+        ({"iterations": 3}, "has 'iterations'; only dynamic, adaptive has it"),
         ({"in_shape": (1, 12, 28)}, "need images of at least 17x17"),
         ({"in_shape": (28, 28)}, r"\(channels, height, width\)"),
         ({"capsules": (1152,)}, "at least the primary and the class capsules"),
@@ -104,7 +114,7 @@ def test_autocast_and_channels_last():
         ({"routing": "dynamics"}, "unknown routing 'dynamics'; did you mean 'dynamic'"),
         ({"routing": ["dynamic", "dynamic"]}, "names 2 routings for 1 capsule layers"),
         ({"iteration": 3, "routing": "dynamic"}, "has 'iteration'; did you mean 'iterations'"),
-        ({"lam": 0}, "lam=0 must be a positive, finite number"),
+        ({"lam": 0}, "lam=0 must be a number from 1e-30"),
         ({"primary_stride": 0}, "primary_stride=0"),
     ],
     ids=lambda value: None if isinstance(value, dict) else "",
@@ -124,9 +134,11 @@ def test_unknown_preset_is_refused_with_the_nearest():
     [
         (torch.zeros(2, 3, 28, 28), r"shape \[b, 1, 28, 28\], got \[2, 3, 28, 28\]"),
         (torch.zeros(1, 28, 28), r"got \[1, 28, 28\]"),
-        (torch.zeros(2, 1, 28, 28, dtype=torch.uint8), r"got torch.uint8; use images.float\(\) / 255"),
+        (torch.zeros(2, 1, 28, 28, dtype=torch.uint8), r"got torch.uint8; use .float\(\) \(and / 255 for images\)"),
+        (torch.zeros(2, 1, 28, 28).double(), r"use images.to\(torch.float32\)"),
+        ([[0.0]], "must be a tensor of shape .* got a list"),
     ],
-    ids=["channels", "no-batch", "integers"],
+    ids=["channels", "no-batch", "integers", "double", "list"],
 )
 def test_wrong_images_are_refused(images, sentence, no_shape_checks):
     with pytest.raises(InputError, match=sentence):

@@ -2,6 +2,7 @@ import pytest
 import torch
 from allocations import Allocations
 
+from capsroute import InputError
 from capsroute.votes import Votes, softmax_over_upper
 
 SIZES = [(1, 1, 1, 1, 1), (3, 63, 5, 4, 2), (2, 7, 100, 1, 8), (0, 4, 3, 2, 2)]  # b, i, j, k, d
@@ -120,3 +121,37 @@ def test_detached_votes_are_outside_the_graph():
     assert not detached.sum().requires_grad
     assert not detached.mix(c.detach()).requires_grad
     torch.testing.assert_close(detached.mix(c), votes.mix(c))
+
+
+@pytest.mark.parametrize(
+    ("u", "weight", "sentence"),
+    [
+        ((2, 3, 5), (5, 3, 4, 2), r"u must have shape \[b, 5, 3\], got \[2, 3, 5\]; weight has shape"),
+        ((2, 3), (3, 5, 4, 2), r"u must have shape \[b, 3, 5\]"),
+        ((2, 3, 5), (3, 5, 4), r"weight must have shape \[i, k, j, d\]"),
+    ],
+)
+def test_votes_of_shapes_that_do_not_fit_are_refused(u, weight, sentence, no_shape_checks):
+    with pytest.raises(InputError, match=sentence):
+        Votes(torch.zeros(u), torch.zeros(weight))
+
+
+def test_questions_of_shapes_that_do_not_fit_are_refused(no_shape_checks):
+    u, weight, c, v = make((2, 3, 4, 2, 2))
+    votes = Votes(u, weight)
+    with pytest.raises(InputError, match=r"c must have shape \[2, 3, 4\]"):
+        votes.mix(c.transpose(1, 2))
+    with pytest.raises(InputError, match=r"v must have shape \[2, 4, 2\]"):
+        votes.agreement(v[:1])
+
+
+def test_a_gradient_penalty_reaches_the_weights():
+    u, weight, c, v = leaves = make((2, 3, 4, 2, 3))
+    for ask, expected in (QUESTIONS["mix"], QUESTIONS["agreement"]):
+        penalties = []
+        for answer in (ask(Votes(u, weight), c, v), expected(table(u, weight), c, v)):
+            (slope,) = torch.autograd.grad(answer.square().sum(), u, create_graph=True)
+            penalties.append(torch.autograd.grad(slope.square().sum(), leaves, allow_unused=True))
+        torch.testing.assert_close(
+            [g for g in penalties[0] if g is not None], [g for g in penalties[1] if g is not None]
+        )

@@ -27,7 +27,7 @@ def list_routings() -> list[str]:
 
 def find_routing(name: str) -> RoutingEntry:
     """The entry of that name, or an `InputError` with the nearest one."""
-    if name not in ROUTINGS:
+    if not isinstance(name, str) or name not in ROUTINGS:
         raise InputError(f"unknown routing {name!r}; {nearest(str(name), ROUTINGS)}")
     return ROUTINGS[name]
 

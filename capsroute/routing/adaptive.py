@@ -13,15 +13,13 @@ that only its length changes. With step = 1 and a thousand lower capsules, two i
 close to 1 (mean 0.30 -> 0.99999 on random weights); step = 1/I keeps the iteration gentle.
 """
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from capsroute.errors import InputError, require_whole
+from capsroute.errors import require_number, require_whole
+from capsroute.nonlinearity import squash
 from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe
-from capsroute.squash import squash
 from capsroute.votes import Votes
 
 
@@ -31,9 +29,7 @@ class Adaptive(Routing):
     def __init__(self, iterations: int = 3, step: float = 1.0, out_caps: int | None = None) -> None:
         super().__init__()
         self.iterations = require_whole("iterations", iterations)
-        if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step) or step < 0:
-            raise InputError(f"step={step!r} must be a finite number of at least 0; 1 is the paper's")
-        self.step = float(step)
+        self.step = require_number("step", step, 0, 1e30, "; 1 is the paper's")
 
     def forward(self, votes: Votes, observer: Observer | None = None) -> Float[Tensor, "b j d"]:
         s = votes.sum()

@@ -14,32 +14,38 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from capsroute.errors import InputError
+from capsroute.errors import InputError, require_number, require_whole
+from capsroute.nonlinearity import squash
 from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe
-from capsroute.squash import squash
 from capsroute.votes import Votes
 
 LEARNED = ("learned", "learned-per-capsule")
+# Beyond these, λ times a float32 sum overflows or vanishes.
+LEAST, MOST = 1e-30, 1e30
 
 
 class AdaptiveLambda(Routing):
-    """`lam` is a positive number, "learned" (one per layer) or "learned-per-capsule"; those start at `lam_start`."""
+    """`lam` is a positive number, "learned" (one per layer) or "learned-per-capsule".
 
-    def __init__(self, lam: float | str = 1.0, lam_start: float = 1.0, out_caps: int | None = None) -> None:
+    The learned ones start at `lam_start`, which is 1 if not given.
+    """
+
+    def __init__(self, lam: float | str = 1.0, lam_start: float | None = None, out_caps: int | None = None) -> None:
         super().__init__()
         self.lam = lam
         self.log_lam: Tensor | None = None
         if isinstance(lam, str) and lam in LEARNED:
-            start = math.log(_positive("lam_start", lam_start))
+            start = 1.0 if lam_start is None else require_number("lam_start", lam_start, LEAST, MOST)
+            shape: tuple[int, ...] = ()
             if lam == "learned-per-capsule":
                 if out_caps is None:
                     raise InputError("lam='learned-per-capsule' needs out_caps, the number of upper capsules")
-                shape: tuple[int, ...] = (out_caps, 1)
-            else:
-                shape = ()
-            self.log_lam = nn.Parameter(torch.full(shape, start))
+                shape = (require_whole("out_caps", out_caps), 1)
+            self.log_lam = nn.Parameter(torch.full(shape, math.log(start)))
         else:
-            self.lam = _positive("lam", lam)
+            self.lam = require_number("lam", lam, LEAST, MOST, f", or one of {', '.join(map(repr, LEARNED))}")
+            if lam_start is not None:
+                raise InputError(f"lam_start={lam_start!r} is for a learned λ; with it, give lam='learned'")
 
     def forward(self, votes: Votes, observer: Observer | None = None) -> Float[Tensor, "b j d"]:
         s = self.factor() * votes.sum()
@@ -49,8 +55,11 @@ class AdaptiveLambda(Routing):
 
     def factor(self) -> Float[Tensor, "*per_capsule"] | float:
         """λ as it is now: a number, or a tensor that broadcasts over [b, j, d]."""
-        # Within ±80 the exponential neither vanishes nor overflows in float32, however far training pushed θ.
-        return self.log_lam.clamp(-80, 80).exp() if self.log_lam is not None else float(self.lam)
+        if self.log_lam is None:
+            return float(self.lam)
+        # In float32 and within the range, however far training pushed θ and whatever the module's dtype.
+        theta = self.log_lam.to(torch.promote_types(self.log_lam.dtype, torch.float32))
+        return theta.clamp(math.log(LEAST), math.log(MOST)).exp()
 
     def reference(self, u_hat: Float[Tensor, "b i j d"]) -> Float[Tensor, "b j d"]:
         return reference(u_hat, self.factor())
@@ -58,7 +67,10 @@ class AdaptiveLambda(Routing):
     def extra_repr(self) -> str:
         if self.log_lam is None:
             return f"lam={self.lam:g}"
-        low, high = self.log_lam.min().exp().item(), self.log_lam.max().exp().item()
+        if self.log_lam.is_meta:
+            return f"lam={self.lam}"
+        now = torch.as_tensor(self.factor())
+        low, high = now.min().item(), now.max().item()
         return f"lam={self.lam}, now {low:.4g}" + ("" if low == high else f" to {high:.4g}")
 
 
@@ -74,13 +86,6 @@ def reference(u_hat: Float[Tensor, "b i j d"], lam: Tensor | float) -> Float[Ten
             v.append(literal_squash(per_capsule[j] * s_j))
         result.append(torch.stack(v))
     return torch.stack(result)
-
-
-def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        choices = f", or one of {', '.join(map(repr, LEARNED))}" if name == "lam" else ""
-        raise InputError(f"{name}={value!r} must be a positive, finite number{choices}")
-    return float(value)
 
 
 ENTRY = RoutingEntry(

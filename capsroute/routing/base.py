@@ -60,8 +60,11 @@ class RoutingEntry:
     cost: str  # multiply-adds and memory, against one product of u and W
     advice: str  # when to use it
     has_coefficients: bool
+    needs_table: bool = False  # whether it asks for the dense votes
+    # Options under which gradients go through all of it, where the defaults keep some out on purpose.
+    full_gradient: Mapping[str, Any] = field(default_factory=dict)
     # Option sets that the tests go over, beside the defaults.
-    variants: tuple[Mapping[str, Any], ...] = field(default=())
+    variants: tuple[Mapping[str, Any], ...] = ()
 
 
 def literal_squash(s: Float[Tensor, " d"]) -> Float[Tensor, " d"]:

@@ -17,9 +17,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from capsroute.errors import require_whole
+from capsroute.errors import require_flag, require_whole
+from capsroute.nonlinearity import squash
 from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe
-from capsroute.squash import squash
 from capsroute.votes import Votes, softmax_over_upper
 
 
@@ -29,12 +29,12 @@ class Dynamic(Routing):
     def __init__(self, iterations: int = 3, detach: bool = True, out_caps: int | None = None) -> None:
         super().__init__()
         self.iterations = require_whole("iterations", iterations)
-        self.detach = bool(detach)
+        self.detach = require_flag("detach", detach)
 
     def forward(self, votes: Votes, observer: Observer | None = None) -> Float[Tensor, "b j d"]:
         last = self.iterations - 1
-        earlier = votes.detach() if self.detach else votes
-        s = (earlier if last else votes).sum() / votes.upper  # b = 0: every c is 1/J
+        earlier = votes.detach() if self.detach and last else votes
+        s = earlier.sum() / votes.upper  # b = 0: every c is 1/J
         v = squash(s)
         if observer is not None:
             observe(observer, 0, s.new_full((len(s), votes.lower, votes.upper), 1 / votes.upper), s, v)
@@ -84,5 +84,6 @@ ENTRY = RoutingEntry(
     cost="2r - 1 products, and b·i·j coefficients per pass",
     advice="the baseline; two capsule layers, not more",
     has_coefficients=True,
+    full_gradient={"detach": False},
     variants=({"iterations": 1}, {"iterations": 2}, {"detach": False}, {"iterations": 4, "detach": False}),
 )

@@ -8,8 +8,9 @@ from torch import Tensor
 def squash(s: Float[Tensor, "*any"], dim: int = -1) -> Float[Tensor, "*any"]:
     """(‖s‖² / (1 + ‖s‖²)) · s / ‖s‖: the same direction, a length below 1, quadratic for short vectors.
 
-    Computed in float32 or better, returned in the dtype of `s`. Value and gradient are finite for every finite `s`,
-    zero included; a float16 infinity (an overflowed product) counts as the largest float16.
+    Computed in float32 or better, returned in the dtype of `s`. Value and gradient are finite at zero and up to entries
+    of 1e30 in every dtype (1e18 on Apple's GPUs, which have no float64); a float16 infinity, which is what an
+    overflowed product leaves, counts as the largest float16.
     """
     if s.dtype == torch.float16:
         s = s.clamp(torch.finfo(s.dtype).min, torch.finfo(s.dtype).max)
