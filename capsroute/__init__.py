@@ -1,6 +1,7 @@
 """Capsule networks with every routing behind one small interface."""
 
-from capsroute.errors import CapsrouteError, InputError
+from capsroute.data import DATASETS, load_dataset
+from capsroute.errors import CapsrouteError, DataError, InputError
 from capsroute.layers import CapsuleLayer, PrimaryCapsules
 from capsroute.losses import margin_loss, reconstruction_loss
 from capsroute.models import CapsNet, Decoder
@@ -11,10 +12,12 @@ from capsroute.votes import Votes
 __version__ = "0.1.0"
 
 __all__ = [
+    "DATASETS",
     "ROUTINGS",
     "CapsNet",
     "CapsrouteError",
     "CapsuleLayer",
+    "DataError",
     "Decoder",
     "InputError",
     "PrimaryCapsules",
@@ -24,6 +27,7 @@ __all__ = [
     "create_routing",
     "lengths",
     "list_routings",
+    "load_dataset",
     "margin_loss",
     "reconstruction_loss",
     "squash",

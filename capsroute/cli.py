@@ -1,35 +1,18 @@
-"""The command line: one dataclass per command, whose fields are its options."""
+"""The command line: finds the command, runs it, and turns what a user got wrong into one sentence."""
 
 import io
 import sys
-from dataclasses import dataclass
+from typing import Annotated
 
 import tyro
-from rich.console import Console
-from rich.table import Table
+from tyro.conf import subcommand
 
 from capsroute import __version__
+from capsroute.commands.data import Data
+from capsroute.commands.routings import Routings
 from capsroute.errors import CapsrouteError
-from capsroute.routing import ROUTINGS, routing_options
 
-
-@dataclass(frozen=True)
-class Routings:
-    """List the routings: options with their defaults, equation, cost and paper."""
-
-    def run(self) -> None:
-        table = Table(title="Routings", show_lines=True)
-        table.add_column("name and options", no_wrap=True)
-        table.add_column("equation, cost, use", ratio=3)
-        table.add_column("paper", min_width=32)
-        for entry in ROUTINGS.values():
-            options = [f"  {key}={value!r}" for key, value in routing_options(entry.name).items()]
-            table.add_row(
-                "\n".join([entry.name, *options]),
-                f"{entry.equation}\ncost: {entry.cost}\nuse: {entry.advice}",
-                f"{entry.paper}\n{entry.link}",
-            )
-        Console().print(table)
+Command = Annotated[Routings, subcommand("routings")] | Annotated[Data, subcommand("data")]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,8 +24,12 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"capsroute {__version__}")
         return 0
-    command = tyro.extras.subcommand_cli_from_dict(
-        {"routings": Routings}, prog="capsroute", description="Capsule networks.", args=arguments
+    command = tyro.cli(
+        Command,
+        prog="capsroute",
+        description="Capsule networks, with every routing behind one small interface.",
+        args=arguments,
+        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
     )
     try:
         command.run()

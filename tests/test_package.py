@@ -22,7 +22,7 @@ def test_public_names_exist_and_are_sorted():
     assert len(set(capsroute.__all__)) == len(capsroute.__all__)
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/data.md"])
 def test_python_on_the_page_runs(page, tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
     assert blocks or page != "README.md"
