@@ -345,6 +345,15 @@ def test_npz_with_a_broken_header_is_refused(tmp_path, header):
         formats.read_npz(tmp_path / "a.npz", "train")
 
 
+def test_npz_with_a_name_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("ïmages.npy", b"")
+    path.write_bytes(path.read_bytes().replace("ï".encode(), b"\xb7\xb7"))
+    with pytest.raises(DataError, match=r"not a sound \.npz archive"):
+        formats.read_npz(path, "train")
+
+
 def test_npz_that_declares_too_much_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.npz"
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999, 28, 28), }"

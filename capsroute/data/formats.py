@@ -145,7 +145,9 @@ def read_npz(path: Path, split: str) -> tuple[Images, Labels]:
                         f"{path}: has {sorted(names)}; expected arrays x_{split} and y_{split}, or images and labels"
                     )
                 pixels, labels = (_read_npy(f"{path}: {name}", archive, names[name]) for name in pair)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OverflowError, struct.error) as error:
+        except (DataError, OSError, MemoryError):
+            raise
+        except Exception as error:  # zipfile raises many kinds for what is no archive
             raise DataError(f"{path}: not a sound .npz archive ({error})") from error
     if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4):
         raise DataError(
