@@ -2,7 +2,7 @@
 
 import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from tyro.conf import subcommand
@@ -10,13 +10,12 @@ from tyro.conf import subcommand
 from capsroute import __version__
 from capsroute.commands.data import Data
 from capsroute.commands.routings import Routings
+from capsroute.commands.train import Train, saved_options
 from capsroute.errors import CapsrouteError
-
-Command = Annotated[Routings, subcommand("routings")] | Annotated[Data, subcommand("data")]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 2 after a mistake of the user's."""
+    """Run one command; 2 after a mistake of the user's, 128 + the signal after one."""
     arguments = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -24,16 +23,24 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"capsroute {__version__}")
         return 0
-    command = tyro.cli(
-        Command,
-        prog="capsroute",
-        description="Capsule networks, with every routing behind one small interface.",
-        args=arguments,
-        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
-    )
     try:
+        command: Any = tyro.cli(
+            _commands(arguments),
+            prog="capsroute",
+            description="Capsule networks, with every routing behind one small interface.",
+            args=arguments,
+            config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
+        )
         command.run()
     except CapsrouteError as error:
         print(f"capsroute: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code
     return 0
+
+
+def _commands(arguments: list[str]) -> Any:
+    return (
+        Annotated[Train, subcommand("train", default=saved_options(arguments))]
+        | Annotated[Data, subcommand("data")]
+        | Annotated[Routings, subcommand("routings")]
+    )

@@ -16,6 +16,8 @@ from torch import Tensor
 class CapsrouteError(Exception):
     """Base of all errors that a user can cause and mend."""
 
+    exit_code = 2
+
 
 class InputError(CapsrouteError, ValueError):
     """An option or a tensor that cannot be used as given."""

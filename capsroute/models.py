@@ -132,6 +132,13 @@ class CapsNet(nn.Module):
             u = layer(u, None if observer is None else partial(observer, number))
         return u
 
+    def channels_last_(self) -> "CapsNet":
+        """Lay the convolutions' weights out channels-last; not the capsules', whose four axes are not an image's."""
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                module.weight.data = module.weight.data.contiguous(memory_format=torch.channels_last)
+        return self
+
     @property
     def classes(self) -> int:
         """The number of class capsules."""
@@ -154,6 +161,7 @@ class Decoder(nn.Module):
         self.classes = require_whole("classes", classes)
         self.dim = require_whole("dim", dim)
         self.out_shape = _image_shape(out_shape)
+        self.config = {"classes": classes, "dim": dim, "out_shape": self.out_shape, "hidden": tuple(hidden)}
         widths = [
             classes * dim,
             *(require_whole("hidden", n) for n in require_sequence("hidden", hidden, "(512, 1024)")),

@@ -1,0 +1,389 @@
+"""Training: one loop, exact to resume, with nothing lost."""
+
+import math
+import signal
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from capsroute import saving
+from capsroute.checkpoint import Checkpoint, load_newest
+from capsroute.config import TrainConfig, refuse_changes
+from capsroute.data.batches import Batches
+from capsroute.data.split import load_splits
+from capsroute.display import Display, Quiet, epoch_line, make_display
+from capsroute.errors import CapsrouteError
+from capsroute.evaluation import Evaluation, evaluate
+from capsroute.hardware import Choice, choose, is_main_process, make_fabric
+from capsroute.losses import margin_loss, reconstruction_loss
+from capsroute.models import CapsNet, Decoder, parameter_count
+from capsroute.nonlinearity import lengths
+from capsroute.provenance import provenance
+from capsroute.run import RunFolder
+from capsroute.schedule import learning_rate
+from capsroute.settings import deterministic_operations, noted_signals
+from capsroute.snapshot import restore, take
+from capsroute.stats import EpochStats, state_of
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+SHOW_EVERY_SECONDS = 0.5
+# How often the loss is looked at on an accelerator, where looking waits for it; on a CPU it is at every step.
+LOOK_EVERY = 20
+
+
+class InterruptedRunError(CapsrouteError):
+    """The run was asked to stop, and did so after saving."""
+
+    def __init__(self, number: int, folder: str) -> None:
+        super().__init__(f"stopped and saved; go on with: capsroute train --resume --out {folder}")
+        self.exit_code = 128 + number
+
+
+class DivergedError(CapsrouteError):
+    """The loss is no number any more."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `fit` returns: the content of `result.json`, and the net."""
+
+    values: dict[str, Any]
+    net: CapsNet
+
+    @property
+    def accuracy(self) -> float:
+        """On the test split, or on the held-out images."""
+        return float(self.values["accuracy"])
+
+    @property
+    def state(self) -> str:
+        """ok, saturated or collapsed."""
+        return str(self.values["state"])
+
+
+class Objective(nn.Module):
+    """The net, and beside it the decoder if there is one, with the loss of a batch."""
+
+    def __init__(self, net: CapsNet, decoder: Decoder | None) -> None:
+        super().__init__()
+        self.net, self.decoder = net, decoder
+
+    def forward(self, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        capsules = self.net(images)
+        loss = margin_loss(capsules, targets)
+        if self.decoder is not None:
+            loss = loss + reconstruction_loss(self.decoder(capsules, targets), images)
+        return capsules, loss
+
+
+def fit(config: TrainConfig) -> Result:
+    """Train as the configuration says, in its run folder, and return the result; a finished run returns its own."""
+    choice = choose(config.device, config.precision)
+    if not is_main_process():
+        return _Training(config, choice, None).run()
+    with RunFolder(config) as folder:
+        done = folder.finished()
+        if done is not None:
+            if not config.quiet:
+                make_display(False, 1, 1).say(f"{folder.path}: this run is finished; nothing was changed")
+            return Result(done, saving.load(folder.path))
+        return _Training(config, choice, folder).run()
+
+
+class _Training:
+    """A run in this process: alone, or one of several that share each batch."""
+
+    def __init__(self, config: TrainConfig, choice: Choice, folder: RunFolder | None) -> None:
+        self.config, self.choice, self.folder = config, choice, folder
+        self.fabric: Fabric = make_fabric(config, choice)
+        self.fabric.launch()
+        world, rank, device = self.fabric.world_size, self.fabric.global_rank, self.fabric.device
+        self.train, self.test, self.evaluated_on = load_splits(config)
+        share: dict[str, Any] = {"device": device, "rank": rank, "world": world}
+        self.batches = Batches(
+            self.train.images,
+            self.train.labels,
+            config.batch_size,
+            shift=config.shift_pixels(),
+            seed=config.seed,
+            **share,
+        )
+        self.test_batches = Batches(self.test.images, self.test.labels, 256 * world, shuffle=False, **share)
+        torch.manual_seed(config.seed)
+        classes = len(self.train.classes)
+        self.net = config.make_net(self.train.shape, classes).channels_last_()
+        self.decoder = Decoder(classes, self.net.dims[-1], self.train.shape) if config.reconstruct else None
+        objective = Objective(self.net, self.decoder)
+        self.optimizer = torch.optim.Adam(objective.parameters(), lr=config.lr, fused=device.type in ("cpu", "cuda"))
+        compiled: Any = torch.compile(objective) if config.compile else objective
+        self.objective, self.wrapped_optimizer = self.fabric.setup(compiled, self.optimizer)
+        self.epoch = self.step = 0  # where the run is; `step` within the epoch
+        self.rows: list[dict[str, Any]] = []
+        self.stats = EpochStats(device)
+        self.seconds = 0.0  # of training, earlier sittings included
+        self.unwritten: list[tuple[int, Tensor]] = []
+        self.display: Display = Quiet()
+
+    def run(self) -> Result:
+        """From where the run is to its end."""
+        per_epoch, epochs = len(self.batches), self.config.epochs
+        self._begin()
+        self.display = make_display(self.config.quiet or self.folder is None, epochs, per_epoch)
+        result: dict[str, Any] | None = None
+        try:
+            self._introduce()
+            with noted_signals() as caught, deterministic_operations(self._deterministic()):
+                self._train(caught)
+                evaluation = self._evaluate()
+            result = self._finish(evaluation)
+        finally:
+            self.display.close(result)
+        return Result(result, self.net.eval())
+
+    def _train(self, caught: list[int]) -> None:
+        """The loop."""
+        config, per_epoch = self.config, len(self.batches)
+        every_epochs, every_seconds = config.checkpoint_interval()
+        saved_at = shown_at = began = time.monotonic()
+        while self.epoch < config.epochs:
+            for images, targets in self.batches.epoch(self.epoch, start=self.step):
+                number = self.epoch * per_epoch + self.step
+                for group in self.optimizer.param_groups:
+                    group["lr"] = learning_rate(
+                        config.schedule, config.lr, number, per_epoch, config.epochs, config.warmup
+                    )
+                capsules, loss = self.objective(images, targets)
+                # Of a batch that does not divide, each process has its share of the mean, not a mean of its own.
+                whole = min(config.batch_size, len(self.train) - self.step * config.batch_size)
+                self.fabric.backward(loss * (len(targets) * self.fabric.world_size / whole))
+                gradient = self._first_gradient()
+                if config.clip:
+                    self.fabric.clip_gradients(self.objective, self.wrapped_optimizer, max_norm=config.clip)
+                if self.choice.device == "cpu" or number % LOOK_EVERY == 0:
+                    self._refuse_divergence(number, capsules, loss, gradient)
+                self.wrapped_optimizer.step()
+                self.optimizer.zero_grad()
+                self.stats.add(capsules, targets, loss.detach(), gradient)
+                self.unwritten.append((number, torch.cat([loss.detach().double()[None], gradient.double()])))
+                self.step += 1
+
+                now = time.monotonic()
+                if now - shown_at > SHOW_EVERY_SECONDS:
+                    shown_at = now
+                    self._show(now - began, number)
+                due = every_seconds is not None and now - saved_at > every_seconds
+                stop, due = self._agree(bool(caught), due)
+                if stop or due:
+                    self._count(began)
+                    self._save()
+                    saved_at = began = time.monotonic()
+                if stop:
+                    raise InterruptedRunError(caught[0] if caught else signal.SIGTERM, str(config.folder()))
+            self._count(began)
+            self._end_epoch()
+            if every_epochs is not None and self.epoch % every_epochs == 0 and self.epoch < config.epochs:
+                self._save()
+                saved_at = time.monotonic()
+            began = time.monotonic()
+
+    def _begin(self) -> None:
+        """Take up the newest checkpoint, or start the folder."""
+        if self.folder is not None:
+            parameters = sum(p.numel() * p.element_size() for p in self.objective.parameters())
+            self.folder.start(self.config, 3 * parameters)
+        self.fabric.barrier()
+        saved, complaints = load_newest(self.config.folder()) if self.config.resume else (None, [])
+        for complaint in complaints:
+            self._say(f"warning: {complaint}; going on from the one before")
+        if saved is not None:
+            self._restore(saved)
+        if self.folder is not None:
+            self.folder.cut_steps(self.epoch * len(self.batches) + self.step)
+
+    def _introduce(self) -> None:
+        config, dataset = self.config, self.train
+        told = "verified" if dataset.verified else "own content, not an official dataset's"
+        self._say(f"{dataset.title}: {len(dataset):,} training images ({told}) from {dataset.source}")
+        self._say(f"evaluated on {self.evaluated_on}, {len(self.test):,} images")
+        self._say(f"{self.choice.device}, {self.choice.precision} ({self.choice.reason}); seed {config.seed}")
+        self._say(repr(self.net))
+        where = f", from epoch {self.epoch + 1} step {self.step}" if self.epoch or self.step else ""
+        self._say(f"{config.epochs} epochs of {len(self.batches)} steps{where}; {config.folder()}")
+
+    def _say(self, line: str) -> None:
+        self.display.say(line)
+        if self.folder is not None:
+            self.folder.log(line)
+
+    def _first_gradient(self) -> Tensor:
+        """Smallest, largest and norm of the gradient of Conv1's weights."""
+        grad = self.net.stem[0].weight.grad
+        assert isinstance(grad, Tensor)
+        return torch.stack([grad.min(), grad.max(), grad.norm()]).detach()
+
+    def _refuse_divergence(self, number: int, capsules: Tensor, loss: Tensor, gradient: Tensor) -> None:
+        if math.isfinite(loss.item()) and math.isfinite(gradient[2].item()):
+            return
+        length = lengths(capsules.detach())
+        last = f"the last good state is {self.config.folder()}/last.ckpt" if self.epoch else "no epoch was complete"
+        raise DivergedError(
+            f"step {number}: loss {loss.item()}, class lengths {length.min().item():.3g} to {length.max().item():.3g}, "
+            f"norm of Conv1's gradient {gradient[2].item():.3g}: the run diverged and was stopped, {last}; "
+            "try a longer --warmup, a lower --lr, a smaller --lam, or --clip 1"
+        )
+
+    def _agree(self, stop: bool, due: bool) -> tuple[bool, bool]:
+        """What any process wants, all do, and at the same step."""
+        if self.fabric.world_size == 1:
+            return stop, due
+        wishes = torch.tensor([float(stop), float(due)], device=self.fabric.device)
+        agreed = self.fabric.all_reduce(wishes, reduce_op="sum")
+        assert isinstance(agreed, Tensor)
+        return bool(agreed[0] > 0), bool(agreed[1] > 0)
+
+    def _deterministic(self) -> bool:
+        return self.choice.device == "cpu" if self.config.deterministic is None else self.config.deterministic
+
+    def _count(self, began: float) -> None:
+        self.seconds += time.monotonic() - began
+
+    def _show(self, elapsed: float, number: int) -> None:
+        summary = self.stats.summary()
+        figures = {
+            "loss": summary["train_loss"],
+            "accuracy %": 100 * summary["train_accuracy"],
+            "true length": summary["true_length"],
+            "others": summary["other_length"],
+            "conv1 gradient": self.unwritten[-1][1][3].item() if self.unwritten else 0.0,
+            "img/s": (number + 1) * self.config.batch_size / max(1e-9, self.seconds + elapsed),
+        }
+        self.display.step(self.epoch, self.step, figures)
+
+    def _end_epoch(self) -> None:
+        """Evaluate, and write the epoch down."""
+        summary = self._reduced(self.stats).summary()
+        evaluation = self._evaluate()
+        self.epoch, self.step = self.epoch + 1, 0
+        row = {
+            "epoch": self.epoch,
+            **{name: float(f"{value:.6g}") for name, value in summary.items()},
+            "evaluated_on": self.evaluated_on,
+            "accuracy": evaluation.accuracy,
+            "loss": float(f"{evaluation.loss:.6g}"),
+            "state": state_of(summary),
+            "seconds": round(self.seconds, 2),
+            "images_per_s": round(self.epoch * len(self.train) / max(1e-9, self.seconds), 1),
+        }
+        self.rows.append(row)
+        self.stats = EpochStats(self.fabric.device)
+        line = epoch_line(row, self.config.epochs)
+        self.display.epoch(row, line)
+        if self.folder is not None:
+            self.folder.log(line)
+            self.folder.write_metrics(self.rows)
+            self._write_steps()
+            if self.config.tensorboard:
+                self._write_tensorboard(row)
+
+    def _evaluate(self) -> Evaluation:
+        return evaluate(_NetOf(self.objective, self.fabric, self.net), self.test_batches, self.net.classes, self.fabric)
+
+    def _reduced(self, stats: EpochStats) -> EpochStats:
+        """The statistics of all processes together."""
+        if self.fabric.world_size == 1:
+            return stats
+        whole = EpochStats(self.fabric.device)
+        whole.sums = torch.as_tensor(self.fabric.all_reduce(stats.sums, reduce_op="sum"))
+        whole.most = torch.as_tensor(self.fabric.all_gather(stats.most)).amax(0)
+        return whole
+
+    def _write_steps(self) -> None:
+        if self.folder is not None and self.unwritten:
+            values = torch.stack([value for _, value in self.unwritten]).tolist()
+            self.folder.add_steps([(number, row) for (number, _), row in zip(self.unwritten, values, strict=True)])
+        self.unwritten = []
+
+    def _write_tensorboard(self, row: dict[str, Any]) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        assert self.folder is not None
+        with SummaryWriter(str(self.folder.path / "tensorboard")) as writer:
+            for name, value in row.items():
+                if isinstance(value, float):
+                    writer.add_scalar(name, value, row["epoch"])
+
+    def _save(self) -> None:
+        """Write a checkpoint of this very moment."""
+        whole = self._reduced(self.stats)
+        if self.folder is None:
+            self.unwritten = []
+            return
+        self._write_steps()
+        place = {"epoch": self.epoch, "step": self.step, "rows": self.rows, "seconds": self.seconds}
+        meta = {**place, "config": self.config.to_json(), "dataset": self._describe_dataset()}
+        self.folder.save(take(self.net, self.decoder, self.optimizer, whole, meta))
+
+    def _restore(self, saved: Checkpoint) -> None:
+        """Be where the checkpoint was taken."""
+        path = self.config.folder()
+        refuse_changes(TrainConfig.from_json(saved.meta["config"]), self.config)
+        restore(path, saved, self.net, self.decoder, self.optimizer)
+        self.epoch, self.step = saved.meta["epoch"], saved.meta["step"]
+        self.rows, self.seconds = saved.meta["rows"], saved.meta["seconds"]
+        if self.fabric.global_rank == 0:  # the sums of all processes, counted once
+            self.stats.sums.copy_(saved.tensors["stats.sums"])
+            self.stats.most.copy_(saved.tensors["stats.most"])
+
+    def _describe_dataset(self) -> dict[str, Any]:
+        return {
+            "name": self.train.name,
+            "title": self.train.title,
+            "classes": list(self.train.classes),
+            "shape": list(self.train.shape),
+            "train_count": len(self.train),
+            "verified": self.train.verified,
+        }
+
+    def _finish(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Write the net and the result."""
+        result = {
+            **evaluation.to_json(),
+            "evaluated_on": self.evaluated_on,
+            "state": self.rows[-1]["state"],
+            "epochs": self.epoch,
+            "steps": self.epoch * len(self.batches),
+            "wall_s": round(self.seconds, 1),
+            "images_per_s": round(self.epoch * len(self.train) / max(1e-9, self.seconds), 1),
+            "parameters": parameter_count(self.net),
+            "device": self.choice.device,
+            "processes": self.fabric.world_size,
+            "precision": self.choice.precision,
+            "seed": self.config.seed,
+            "dataset": self._describe_dataset(),
+            "folder": str(self.config.folder()),
+            **provenance(),
+            "config": self.config.to_json(),
+        }
+        if self.folder is not None:
+            self._save()
+            meta = {name: result[name] for name in ("dataset", "accuracy", "evaluated_on", "config")}
+            saving.save_net(self.folder.path / saving.FINAL, self.net, self.decoder, meta)
+            self.folder.write_result(result)
+        return result
+
+
+class _NetOf(nn.Module):
+    """The net alone, in the precision that it trains in."""
+
+    def __init__(self, objective: nn.Module, fabric: "Fabric", net: CapsNet) -> None:
+        super().__init__()
+        self.fabric, self.net = fabric, net
+
+    def forward(self, images: Tensor) -> Tensor:
+        with self.fabric.autocast():
+            return self.net(images)
