@@ -37,10 +37,10 @@ def load_all(path: Path) -> tuple[CapsNet, Decoder | None, dict[str, Any]]:
         saved, _ = checkpoint.load_newest(path)
         if saved is None:
             raise InputError(f"{path}: holds no trained net: neither {FINAL} nor {checkpoint.LAST}")
-        return _build(path, saved.tensors, saved.meta["net"])
+        return _build(path, saved.tensors, saved.meta)
     if path.suffix == ".ckpt":
         saved = checkpoint.load(path)
-        return _build(path, saved.tensors, saved.meta["net"])
+        return _build(path, saved.tensors, saved.meta)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -299,7 +299,7 @@ class _Training:
             return stats
         whole = EpochStats(self.fabric.device)
         whole.sums = torch.as_tensor(self.fabric.all_reduce(stats.sums, reduce_op="sum"))
-        whole.most = torch.as_tensor(self.fabric.all_gather(stats.most)).amax(0)
+        whole.most = torch.as_tensor(self.fabric.all_reduce(stats.most, reduce_op="max"))
         return whole
 
     def _write_steps(self) -> None:
@@ -369,9 +369,9 @@ class _Training:
             **provenance(),
             "config": self.config.to_json(),
         }
+        self._save()
         if self.folder is not None:
-            self._save()
-            meta = {name: result[name] for name in ("dataset", "accuracy", "evaluated_on", "config")}
+            meta = {name: result[name] for name in ("dataset", "accuracy", "evaluated_on")}
             saving.save_net(self.folder.path / saving.FINAL, self.net, self.decoder, meta)
             self.folder.write_result(result)
         return result
