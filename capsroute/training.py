@@ -128,6 +128,8 @@ class _Training:
         self.seconds = 0.0  # of training, earlier sittings included
         self.unwritten: list[tuple[int, Tensor]] = []
         self.display: Display = Quiet()
+        # As it was when this sitting began, whatever happens to the source tree meanwhile; one for each sitting.
+        self.sittings: list[dict[str, Any]] = [provenance()]
 
     def run(self) -> Result:
         """From where the run is to its end."""
@@ -325,7 +327,12 @@ class _Training:
             return
         self._write_steps()
         place = {"epoch": self.epoch, "step": self.step, "rows": self.rows, "seconds": self.seconds}
-        meta = {**place, "config": self.config.to_json(), "dataset": self._describe_dataset()}
+        meta = {
+            **place,
+            "sittings": self.sittings,
+            "config": self.config.to_json(),
+            "dataset": self._describe_dataset(),
+        }
         self.folder.save(take(self.net, self.decoder, self.optimizer, whole, meta))
 
     def _restore(self, saved: Checkpoint) -> None:
@@ -335,6 +342,7 @@ class _Training:
         restore(path, saved, self.net, self.decoder, self.optimizer)
         self.epoch, self.step = saved.meta["epoch"], saved.meta["step"]
         self.rows, self.seconds = saved.meta["rows"], saved.meta["seconds"]
+        self.sittings = [*saved.meta["sittings"], *self.sittings]
         if self.fabric.global_rank == 0:  # the sums of all processes, counted once
             self.stats.sums.copy_(saved.tensors["stats.sums"])
             self.stats.most.copy_(saved.tensors["stats.most"])
@@ -366,7 +374,8 @@ class _Training:
             "seed": self.config.seed,
             "dataset": self._describe_dataset(),
             "folder": str(self.config.folder()),
-            **provenance(),
+            **self.sittings[-1],
+            "earlier_commits": [sitting["commit"] for sitting in self.sittings[:-1]],
             "config": self.config.to_json(),
         }
         self._save()
