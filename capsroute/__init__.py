@@ -1,5 +1,8 @@
 """Capsule networks with every routing behind one small interface."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from capsroute.data import DATASETS, load_dataset
 from capsroute.errors import CapsrouteError, DataError, InputError
 from capsroute.layers import CapsuleLayer, PrimaryCapsules
@@ -8,6 +11,20 @@ from capsroute.models import CapsNet, Decoder
 from capsroute.nonlinearity import lengths, squash
 from capsroute.routing import ROUTINGS, Routing, RoutingStep, create_routing, list_routings
 from capsroute.votes import Votes
+
+if TYPE_CHECKING:
+    from capsroute.config import TrainConfig
+    from capsroute.saving import load
+    from capsroute.training import fit
+
+
+def __getattr__(name: str) -> Any:
+    """What trains and loads, imported when first asked for: it brings in far more than the layers do."""
+    if name in ("TrainConfig", "fit", "load"):
+        module = {"TrainConfig": "config", "fit": "training", "load": "saving"}[name]
+        return getattr(import_module(f"capsroute.{module}"), name)
+    raise AttributeError(f"module 'capsroute' has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 
@@ -23,10 +40,13 @@ __all__ = [
     "PrimaryCapsules",
     "Routing",
     "RoutingStep",
+    "TrainConfig",
     "Votes",
     "create_routing",
+    "fit",
     "lengths",
     "list_routings",
+    "load",
     "load_dataset",
     "margin_loss",
     "reconstruction_loss",

@@ -1,6 +1,8 @@
 """The command line: finds the command, runs it, and turns what a user got wrong into one sentence."""
 
 import io
+import os
+import signal
 import sys
 from typing import Annotated, Any
 
@@ -9,6 +11,7 @@ from tyro.conf import subcommand
 
 from capsroute import __version__
 from capsroute.commands.data import Data
+from capsroute.commands.results import Diagnose, Evaluate, Predict
 from capsroute.commands.routings import Routings
 from capsroute.commands.train import Train, saved_options
 from capsroute.errors import CapsrouteError
@@ -32,6 +35,10 @@ def main(arguments: list[str] | None = None) -> int:
             config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
         )
         command.run()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except CapsrouteError as error:
         print(f"capsroute: {error}", file=sys.stderr)
         return error.exit_code
@@ -41,6 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _commands(arguments: list[str]) -> Any:
     return (
         Annotated[Train, subcommand("train", default=saved_options(arguments))]
+        | Annotated[Evaluate, subcommand("evaluate")]
+        | Annotated[Predict, subcommand("predict")]
+        | Annotated[Diagnose, subcommand("diagnose")]
         | Annotated[Data, subcommand("data")]
         | Annotated[Routings, subcommand("routings")]
     )

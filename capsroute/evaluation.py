@@ -29,7 +29,7 @@ class Evaluation:
 
     def per_class(self) -> list[float]:
         """The share of right predictions of each true class."""
-        return (self.confusion.diagonal() / self.confusion.sum(1).clamp(min=1)).tolist()
+        return (self.confusion.diagonal().double() / self.confusion.sum(1).clamp(min=1)).tolist()
 
     def to_json(self) -> dict[str, Any]:
         """As `result.json` has it."""

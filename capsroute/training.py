@@ -27,6 +27,7 @@ from capsroute.schedule import learning_rate
 from capsroute.settings import deterministic_operations, noted_signals
 from capsroute.snapshot import restore, take
 from capsroute.stats import EpochStats, state_of
+from capsroute.tensorboard import refuse_without_tensorboard, write_tensorboard
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -84,6 +85,8 @@ class Objective(nn.Module):
 def fit(config: TrainConfig) -> Result:
     """Train as the configuration says, in its run folder, and return the result; a finished run returns its own."""
     choice = choose(config.device, config.precision)
+    if config.tensorboard:
+        refuse_without_tensorboard()
     if not is_main_process():
         return _Training(config, choice, None).run()
     with RunFolder(config) as folder:
@@ -290,7 +293,7 @@ class _Training:
             self.folder.write_metrics(self.rows)
             self._write_steps()
             if self.config.tensorboard:
-                self._write_tensorboard(row)
+                write_tensorboard(self.folder.path, row)
 
     def _evaluate(self) -> Evaluation:
         return evaluate(_NetOf(self.objective, self.fabric, self.net), self.test_batches, self.net.classes, self.fabric)
@@ -309,15 +312,6 @@ class _Training:
             values = torch.stack([value for _, value in self.unwritten]).tolist()
             self.folder.add_steps([(number, row) for (number, _), row in zip(self.unwritten, values, strict=True)])
         self.unwritten = []
-
-    def _write_tensorboard(self, row: dict[str, Any]) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        assert self.folder is not None
-        with SummaryWriter(str(self.folder.path / "tensorboard")) as writer:
-            for name, value in row.items():
-                if isinstance(value, float):
-                    writer.add_scalar(name, value, row["epoch"])
 
     def _save(self) -> None:
         """Write a checkpoint of this very moment."""
@@ -381,6 +375,7 @@ class _Training:
         self._save()
         if self.folder is not None:
             meta = {name: result[name] for name in ("dataset", "accuracy", "evaluated_on")}
+            meta["config"] = {name: result["config"][name] for name in ("dataset", "image_size")}
             saving.save_net(self.folder.path / saving.FINAL, self.net, self.decoder, meta)
             self.folder.write_result(result)
         return result

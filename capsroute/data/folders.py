@@ -63,13 +63,14 @@ def read_folder(
     images = np.empty((len(files), shape.channels, shape.side, shape.side), np.uint8)
     labels = np.empty(len(files), np.int64)
     for number, (path, label) in enumerate(files):
-        images[number] = _pixels(path, shape)
+        images[number] = read_image(path, shape.channels, (shape.side, shape.side))
         labels[number] = label
         progress(f"reading {split} images", number + 1, len(files))
     return images, labels
 
 
-def _pixels(path: Path, shape: FolderShape) -> Images:
+def read_image(path: Path, channels: int, size: tuple[int, int]) -> Images:
+    """One image file as [channels, height, width] of this size, as `read_folder` says."""
     from PIL import Image, ImageOps
 
     with _opened(path) as opened:
@@ -81,11 +82,11 @@ def _pixels(path: Path, shape: FolderShape) -> Images:
                 layer = image.convert("RGBA")
                 image = Image.new("RGBA", layer.size, (0, 0, 0, 255))
                 image.alpha_composite(layer)
-            image = image.convert("L" if shape.channels == 1 else "RGB")
-            image = image.resize((shape.side, shape.side), Image.Resampling.BILINEAR)
+            image = image.convert("L" if channels == 1 else "RGB")
+            image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
         except (OSError, ValueError, SyntaxError, EOFError) as error:
             raise DataError(f"{path}: a damaged image ({error})") from error
-    return np.asarray(image).reshape(shape.side, shape.side, shape.channels).transpose(2, 0, 1)
+    return np.asarray(image).reshape(*size, channels).transpose(2, 0, 1)
 
 
 def _opened(path: Path):  # type: ignore[no-untyped-def]  # Pillow is imported late

@@ -1,0 +1,107 @@
+"""What goes on inside a net on one batch: lengths and gradients by layer, coefficients, the effective λ."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from capsroute.layers import CapsuleLayer
+from capsroute.losses import margin_loss
+from capsroute.models import CapsNet
+from capsroute.nonlinearity import lengths
+from capsroute.routing import RoutingStep
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """One layer of the net; what does not apply is None."""
+
+    name: str
+    length_mean: float | None
+    length_min: float | None
+    length_max: float | None
+    gradient_norm: float  # of its weights
+    coefficients: dict[str, float] | None  # of the last iteration, over all samples and pairs
+    effective_lambda: list[float] | None  # per iteration: how many times the first sum the sum is
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return dict(vars(self))
+
+
+class _Watch:
+    """Keeps of each routing step what the report needs."""
+
+    def __init__(self) -> None:
+        self.lengths: dict[int, Tensor] = {}
+        self.coefficients: dict[int, dict[str, float]] = {}
+        self.sums: dict[int, list[Tensor]] = {}
+
+    def __call__(self, layer: int, step: RoutingStep) -> None:
+        self.lengths[layer] = lengths(step.v)
+        self.sums.setdefault(layer, []).append(lengths(step.s))
+        if step.coefficients is not None:
+            c = step.coefficients.float()
+            self.coefficients[layer] = {
+                "mean": c.mean().item(),
+                "min": c.min().item(),
+                "max": c.max().item(),
+                # Of each lower capsule's shares, the largest: 1/J where it decides nothing, 1 where all goes one way.
+                "mean_largest_share": c.amax(2).mean().item(),
+                "one_over_j": 1 / c.shape[2],
+            }
+
+
+def diagnose(net: CapsNet, images: Float[Tensor, "b c h w"], targets: Int64[Tensor, " b"]) -> list[LayerReport]:
+    """A report for each layer, from one forward and backward pass; the net keeps no gradients of it."""
+    watch = _Watch()
+    parameters = dict(net.named_parameters())
+    was_training = net.training
+    net.eval()
+    with torch.enable_grad():
+        primary_lengths: list[Tensor] = []
+        hook = net.primary.register_forward_hook(lambda *call: primary_lengths.append(lengths(call[2].detach())))
+        try:
+            loss = margin_loss(net(images, watch), targets)
+        finally:
+            hook.remove()
+        gradients = dict(zip(parameters, torch.autograd.grad(loss, list(parameters.values())), strict=True))
+    net.train(was_training)
+
+    reports = [_report("stem (Conv1)", None, gradients["stem.0.weight"])]
+    reports.append(_report("primary", primary_lengths[0], gradients["primary.conv.weight"]))
+    for number, layer in enumerate(net.layers):
+        assert isinstance(layer, CapsuleLayer)
+        sums = watch.sums[number]
+        factor = [(later.sum() / sums[0].sum().clamp(min=1e-30)).item() for later in sums]
+        reports.append(
+            _report(
+                f"layers.{number} ({layer.routing_name})",
+                watch.lengths[number],
+                gradients[f"layers.{number}.weight"],
+                watch.coefficients.get(number),
+                # With coefficients the sum is a mixture, and no multiple of the first one.
+                factor if len(factor) > 1 and number not in watch.coefficients else None,
+            )
+        )
+    return reports
+
+
+def _report(
+    name: str,
+    length: Tensor | None,
+    gradient: Tensor,
+    coefficients: dict[str, float] | None = None,
+    effective_lambda: list[float] | None = None,
+) -> LayerReport:
+    return LayerReport(
+        name=name,
+        length_mean=None if length is None else length.mean().item(),
+        length_min=None if length is None else length.min().item(),
+        length_max=None if length is None else length.max().item(),
+        gradient_norm=gradient.norm().item(),
+        coefficients=coefficients,
+        effective_lambda=effective_lambda,
+    )
