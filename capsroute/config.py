@@ -125,7 +125,7 @@ class TrainConfig:
         for name in given:
             if name not in known:
                 raise InputError(
-                    f"--{name.replace('_', '-')} is not for routing {self.routing!r}, which has {list(known)}"
+                    f"--{name.replace('_', '-')} is not for routing {self.routing!r}, which has {', '.join(known)}"
                 )
         if "lam" in given:
             given["lam"] = _number_or_name(given["lam"])

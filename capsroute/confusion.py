@@ -22,7 +22,7 @@ def draw_confusion(result: Evaluation, classes: tuple[str, ...], title: str, out
     places = range(len(classes))
     axes.set_xticks(places, classes, rotation=45, ha="right")
     axes.set_yticks(places, classes)
-    axes.set_xlabel("predicted")
+    axes.set_xlabel("predicted (percent of each true class)")
     axes.set_ylabel("true")
     axes.set_title(f"{title}: {result.accuracy:.2%} of {int(result.confusion.sum()):,}", fontsize=10)
     for row in places:

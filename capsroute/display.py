@@ -1,7 +1,7 @@
 """What a person sees of a training run."""
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -9,8 +9,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 
-class Display(Protocol):
-    """Told by the loop what happens."""
+class Display:
+    """Told by the loop what happens; this one shows nothing of it."""
 
     def say(self, line: str) -> None:
         """Tell something once."""
@@ -25,16 +25,7 @@ class Display(Protocol):
         """Stop, with the result of a finished run."""
 
 
-class Quiet:
-    """Shows nothing."""
-
-    def say(self, line: str) -> None: ...
-    def step(self, epoch: int, step: int, figures: dict[str, float]) -> None: ...
-    def epoch(self, row: dict[str, Any], line: str) -> None: ...
-    def close(self, result: dict[str, Any] | None) -> None: ...
-
-
-class Plain(Quiet):
+class Plain(Display):
     """A line for everything worth one: where the output is no terminal."""
 
     def __init__(self) -> None:
@@ -90,7 +81,7 @@ class LiveDisplay(Plain):
 def make_display(quiet: bool, epochs: int, steps_per_epoch: int) -> Display:
     """Nothing, lines, or a live display, as fits."""
     if quiet:
-        return Quiet()
+        return Display()
     return LiveDisplay(epochs, steps_per_epoch) if Console().is_terminal else Plain()
 
 

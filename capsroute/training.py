@@ -14,7 +14,7 @@ from capsroute.checkpoint import Checkpoint, load_newest
 from capsroute.config import TrainConfig, refuse_changes
 from capsroute.data.batches import Batches
 from capsroute.data.split import load_splits
-from capsroute.display import Display, Quiet, epoch_line, make_display
+from capsroute.display import Display, epoch_line, make_display
 from capsroute.errors import CapsrouteError
 from capsroute.evaluation import Evaluation, evaluate
 from capsroute.hardware import Choice, choose, is_main_process, make_fabric
@@ -130,7 +130,8 @@ class _Training:
         self.stats = EpochStats(device)
         self.seconds = 0.0  # of training, earlier sittings included
         self.unwritten: list[tuple[int, Tensor]] = []
-        self.display: Display = Quiet()
+        self.display = Display()
+        self.complaints: list[str] = []  # about checkpoints that were passed over
         # As it was when this sitting began, whatever happens to the source tree meanwhile; one for each sitting.
         self.sittings: list[dict[str, Any]] = [provenance()]
 
@@ -203,8 +204,7 @@ class _Training:
             self.folder.start(self.config, 3 * parameters)
         self.fabric.barrier()
         saved, complaints = load_newest(self.config.folder()) if self.config.resume else (None, [])
-        for complaint in complaints:
-            self._say(f"warning: {complaint}; going on from the one before")
+        self.complaints = complaints
         if saved is not None:
             self._restore(saved)
         if self.folder is not None:
@@ -212,6 +212,8 @@ class _Training:
 
     def _introduce(self) -> None:
         config, dataset = self.config, self.train
+        for complaint in self.complaints:
+            self._say(f"warning: {complaint}; going on from the one before")
         told = "verified" if dataset.verified else "own content, not an official dataset's"
         self._say(f"{dataset.title}: {len(dataset):,} training images ({told}) from {dataset.source}")
         self._say(f"evaluated on {self.evaluated_on}, {len(self.test):,} images")

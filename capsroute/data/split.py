@@ -31,7 +31,7 @@ def load_splits(config: TrainConfig) -> tuple[Dataset, Dataset, str]:
 
 
 def limit_per_class(dataset: Dataset, limit: int | None) -> Dataset:
-    """So many images, of each class as many as of any other, the first ones; all of them if `limit` is None."""
+    """The first images of each class, `limit` in all, of each class as many give or take one; all if it is None."""
     if limit is None or limit >= len(dataset):
         return dataset
     rank = torch.empty_like(dataset.labels)  # of each image among those of its class
