@@ -11,7 +11,7 @@ import torch
 
 from capsroute import __version__
 
-PACKAGES = ("numpy", "lightning-fabric", "torchmetrics", "safetensors")
+PACKAGES = ("numpy", "lightning-fabric", "safetensors")
 
 
 def provenance() -> dict[str, Any]:
