@@ -94,6 +94,9 @@ class TrainConfig:
     """Print nothing but errors."""
 
     def __post_init__(self) -> None:
+        for name in ("data_dir", "out"):  # a path may be given as text
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, Path(getattr(self, name)))
         for name in ("epochs", "batch_size", "devices"):
             require_whole(name, getattr(self, name))
         for name in ("warmup", "holdout", "seed"):
@@ -173,9 +176,6 @@ class TrainConfig:
         for name in ("capsules", "dims"):
             if values.get(name) is not None:
                 values[name] = tuple(values[name])
-        for name in ("data_dir", "out"):
-            if values.get(name) is not None:
-                values[name] = Path(values[name])
         return cls(**values)
 
 

@@ -15,7 +15,7 @@ class Display:
     def say(self, line: str) -> None:
         """Tell something once."""
 
-    def step(self, epoch: int, step: int, figures: dict[str, float]) -> None:
+    def step(self, epoch: int, step: int, line: str) -> None:
         """Tell how a step went; called now and then."""
 
     def epoch(self, row: dict[str, Any], line: str) -> None:
@@ -57,12 +57,12 @@ class LiveDisplay(Plain):
         )
         self.run = self.bars.add_task("run", total=epochs * steps_per_epoch)
         self.current = self.bars.add_task("epoch", total=steps_per_epoch)
-        self.figures: dict[str, float] = {}
+        self.line = ""
         self.live = Live(get_renderable=self._render, console=self.console, refresh_per_second=4)
         self.live.start()
 
-    def step(self, epoch: int, step: int, figures: dict[str, float]) -> None:
-        self.figures = figures
+    def step(self, epoch: int, step: int, line: str) -> None:
+        self.line = line
         self.bars.update(self.run, completed=epoch * self.steps_per_epoch + step)
         self.bars.update(self.current, completed=step, description=f"epoch {epoch + 1}")
 
@@ -73,8 +73,7 @@ class LiveDisplay(Plain):
     def _render(self) -> Table:
         grid = Table.grid()
         grid.add_row(self.bars)
-        if self.figures:
-            grid.add_row("  ".join(f"{name} {value:.4g}" for name, value in self.figures.items()))
+        grid.add_row(self.line)
         return grid
 
 

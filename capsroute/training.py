@@ -261,15 +261,14 @@ class _Training:
 
     def _show(self, elapsed: float, number: int) -> None:
         summary = self.stats.summary()
-        figures = {
-            "loss": summary["train_loss"],
-            "accuracy %": 100 * summary["train_accuracy"],
-            "true length": summary["true_length"],
-            "others": summary["other_length"],
-            "conv1 gradient": self.unwritten[-1][1][3].item() if self.unwritten else 0.0,
-            "img/s": (number + 1) * self.config.batch_size / max(1e-9, self.seconds + elapsed),
-        }
-        self.display.step(self.epoch, self.step, figures)
+        _, low, high, _ = self.unwritten[-1][1].tolist()
+        speed = (number + 1) * self.config.batch_size / max(1e-9, self.seconds + elapsed)
+        line = (
+            f"loss {summary['train_loss']:.4f}, accuracy {summary['train_accuracy']:.2%}, lengths true "
+            f"{summary['true_length']:.2f} others {summary['other_length']:.2f}, "
+            f"conv1 gradient {low:.1e} to {high:.1e}, {speed:.0f} img/s"
+        )
+        self.display.step(self.epoch, self.step, line)
 
     def _end_epoch(self) -> None:
         """Evaluate, and write the epoch down."""
