@@ -176,6 +176,9 @@ class TrainConfig:
         for name in ("capsules", "dims"):
             if values.get(name) is not None:
                 values[name] = tuple(values[name])
+        for name in ("data_dir", "out"):
+            if values.get(name) is not None:
+                values[name] = Path(values[name])
         return cls(**values)
 
 
