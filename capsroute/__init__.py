@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from capsroute.data import DATASETS, load_dataset
 from capsroute.errors import CapsrouteError, DataError, InputError
+from capsroute.initialization import init_lengths_
 from capsroute.layers import CapsuleLayer, PrimaryCapsules
 from capsroute.losses import margin_loss, reconstruction_loss
 from capsroute.models import CapsNet, Decoder
@@ -44,6 +45,7 @@ __all__ = [
     "Votes",
     "create_routing",
     "fit",
+    "init_lengths_",
     "lengths",
     "list_routings",
     "load",

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from capsroute.errors import InputError, require_number, require_whole
+from capsroute.initialization import STARTS
 from capsroute.models import PRESETS, CapsNet
 from capsroute.routing import ROUTINGS, find_routing, routing_options
+from capsroute.stems import STEMS
 
 # Shifted by up to 2 pixels in the paper, the others not; `--shift` overrules.
 SHIFTED = ("svhn", "cifar10")
@@ -38,6 +40,15 @@ class TrainConfig:
     """Dimensions of each layer's capsules; 8, and 16 for the classes, if not given."""
     primary_stride: int | None = None
     """Stride of the primary convolution; whatever gives the number of primary capsules, if not given."""
+    stem: Literal[tuple(STEMS)] = "paper"  # type: ignore[valid-type]
+    """What comes before the primary capsules: the paper's convolution, or a small residual net."""
+    residual: bool = False
+    """Add its input to the result of each hidden capsule layer that is as large as the one before."""
+    drop_capsules: float = 0.0
+    """Leave out this share of the primary capsules in training."""
+    init: Literal[tuple(STARTS)] = "normal"  # type: ignore[valid-type]
+    """Start. normal: W ~ N(0, 0.01²), the paper's nets. length: scaled layer by layer until capsules of 128 training
+    images have mean length 0.5, classes 0.2; deep stacks need it. length-closed: the same worked out without images."""
     reconstruct: bool = False
     """Train a decoder beside the net, 0.0005 times the squared error of the pictures."""
 
@@ -64,8 +75,18 @@ class TrainConfig:
     """paper: times 0.95 after every epoch. one-cycle: up over the first quarter, down to zero along a cosine."""
     warmup: int = 200
     """Steps over which the paper's schedule rises to the learning rate; 0 is the paper's letter."""
+    rise: float = 0.25
+    """Share of a one-cycle run over which the learning rate rises."""
+    weight_decay: float = 0.0
+    """Shrink the weights by this times the learning rate at each step."""
+    ema: float = 0.0
+    """Evaluate and save an average of the weights that keeps this share of itself at each step; 0 is off."""
     shift: int | None = None
     """Shift each training image by up to so many pixels, zero padded; 2 for svhn and cifar10, else 0, if not given."""
+    shift_end: int | None = None
+    """The shift of the last epoch, if it is to change evenly from the first epoch to the last."""
+    flip: bool = False
+    """Mirror every other training image, left to right, by lot."""
     clip: float = 0.0
     """Clip the norm of the gradient; 0 is off."""
     seed: int = 0
@@ -79,6 +100,8 @@ class TrainConfig:
     """Precision of products; auto is bf16 where the hardware has it."""
     compile: bool = False
     """Compile the net."""
+    cuda_graphs: bool | None = None
+    """Record a step once and replay it; yes on one CUDA device unless in fp16 or compiled, if not given."""
     deterministic: bool | None = None
     """Only deterministic operations; yes on a CPU, no elsewhere, if not given."""
 
@@ -88,6 +111,8 @@ class TrainConfig:
     """Go on with the run in the folder."""
     checkpoint_every: str = "1e"
     """Checkpoint every so many epochs (1e) or minutes (10m)."""
+    keep: Literal["all", "net", "result"] = "all"
+    """What stays of a finished run beside its records: its checkpoints and its net, only the net, or neither."""
     tensorboard: bool = False
     """Write TensorBoard's files into the run folder as well (extra [log])."""
     quiet: bool = False
@@ -105,6 +130,11 @@ class TrainConfig:
             require_whole("limit", self.limit)
         require_number("lr", self.lr, 1e-12, 1e3)
         require_number("clip", self.clip, 0, 1e12)
+        require_number("rise", self.rise, 0, 1)
+        require_number("weight_decay", self.weight_decay, 0, 1e3)
+        require_number("ema", self.ema, 0, 0.99999)
+        if self.shift_end is not None and require_whole("shift_end", self.shift_end, least=0) > self.shift_pixels():
+            raise InputError(f"shift_end={self.shift_end} must be at most the shift, which is {self.shift_pixels()}")
         self.checkpoint_interval()
         self.routing_options()
 
@@ -146,11 +176,20 @@ class TrainConfig:
         shape["capsules"] = (*capsules[:-1], classes)
         if self.capsules is None and self.primary_stride is not None:
             shape["capsules"] = (None, *shape["capsules"][1:])
+        for name in ("stem", "residual", "drop_capsules"):
+            shape[name] = getattr(self, name)
         return CapsNet.from_preset(self.preset, routing=self.routing, **shape, **self.routing_options())
 
     def shift_pixels(self) -> int:
         """The shift that is asked for, or the dataset's in the paper."""
         return self.shift if self.shift is not None else 2 if self.dataset in SHIFTED else 0
+
+    def shift_at(self, epoch: int) -> int:
+        """The shift of this epoch, from 0."""
+        first, last = self.shift_pixels(), self.shift_end
+        if last is None or self.epochs == 1:
+            return first
+        return round(first + (last - first) * epoch / (self.epochs - 1))
 
     def folder(self) -> Path:
         """The run folder."""
@@ -183,7 +222,7 @@ class TrainConfig:
 
 
 # What may differ between a run and its continuation: none of it changes the result.
-FREE_TO_CHANGE = ("data_dir", "offline", "out", "resume", "checkpoint_every", "tensorboard", "quiet")
+FREE_TO_CHANGE = ("data_dir", "offline", "out", "resume", "checkpoint_every", "keep", "tensorboard", "quiet")
 
 
 def refuse_changes(saved: TrainConfig, now: TrainConfig) -> None:

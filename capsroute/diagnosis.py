@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
 from capsroute.layers import CapsuleLayer
@@ -12,6 +12,7 @@ from capsroute.losses import margin_loss
 from capsroute.models import CapsNet
 from capsroute.nonlinearity import lengths
 from capsroute.routing import RoutingStep
+from capsroute.stats import COLLAPSED_GRADIENT
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,21 @@ def diagnose(net: CapsNet, images: Float[Tensor, "b c h w"], targets: Int64[Tens
             )
         )
     return reports
+
+
+def dead_net_warning(
+    net: CapsNet, images: UInt8[Tensor, "b c h w"], targets: Int64[Tensor, " b"], init: str
+) -> str | None:
+    """A sentence about a fresh net that cannot learn, and what cures it; None for one that can."""
+    device = next(net.parameters()).device
+    stem = diagnose(net, images.to(device).float() / 255, targets.to(device))[0]
+    if stem.gradient_norm >= COLLAPSED_GRADIENT:
+        return None
+    cure = "--init length" if init == "normal" else "fewer layers, --residual or a larger --lam"
+    return (
+        f"this net is dead at step 0: the gradient of Conv1 has norm {stem.gradient_norm:.1e}, so nothing will be "
+        f"learned; {cure} cures that"
+    )
 
 
 def _report(

@@ -27,6 +27,18 @@ class DataError(CapsrouteError):
     """A dataset that is missing, damaged or not what it says."""
 
 
+class InterruptedRunError(CapsrouteError):
+    """The run was asked to stop, and did so after saving."""
+
+    def __init__(self, number: int, folder: str) -> None:
+        super().__init__(f"stopped and saved; go on with: capsroute train --resume --out {folder}")
+        self.exit_code = 128 + number
+
+
+class DivergedError(CapsrouteError):
+    """The loss is no number any more."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the nearest known one, and all of them."""
     known = list(known)

@@ -1,9 +1,11 @@
 """How many primary capsules an image gives, and the stride for a wanted number."""
 
 import math
+import sys
 from collections.abc import Sequence
 
 from capsroute.errors import InputError, require_whole
+from capsroute.stems import Stem
 
 # Tried first for the stride that gives the wanted number of capsules: 2 at 28x28, 3 at 32x32. Then all others.
 STRIDES = (2, 3, 1)
@@ -11,12 +13,14 @@ LARGEST_SIDE = 256  # how far a refusal looks for an image size that would do
 
 
 class PrimaryGrid:
-    """An image after the stem's convolution (stride 1) and the primary one: positions times groups."""
+    """An image after the stem and the primary convolution: positions times groups."""
 
-    def __init__(self, in_shape: tuple[int, int, int], stem_kernel: int, primary_kernel: int, groups: int) -> None:
-        self.in_shape, self.groups = in_shape, groups
+    def __init__(
+        self, in_shape: tuple[int, int, int], stem: Stem, stem_kernel: int, primary_kernel: int, groups: int
+    ) -> None:
+        self.in_shape, self.groups, self.stem = in_shape, groups, stem
         self.kernels = require_whole("stem_kernel", stem_kernel), require_whole("primary_kernel", primary_kernel)
-        least = sum(self.kernels) - 1
+        least = self.least = next(side for side in range(1, sys.maxsize) if self._positions(side, 1) > 0)
         if min(in_shape[1:]) < least:
             raise InputError(
                 f"in_shape={in_shape}: {stem_kernel}x{stem_kernel} and {primary_kernel}x{primary_kernel} convolutions "
@@ -25,8 +29,10 @@ class PrimaryGrid:
 
     def count(self, stride: int, size: tuple[int, int] | None = None) -> int:
         """Capsules at this stride, for images of `size` (of the net's own size, if not given)."""
-        sides = [(side - self.kernels[0] + 1 - self.kernels[1]) // stride + 1 for side in (size or self.in_shape[1:])]
-        return math.prod(sides) * self.groups
+        return math.prod(self._positions(side, stride) for side in (size or self.in_shape[1:])) * self.groups
+
+    def _positions(self, side: int, stride: int) -> int:
+        return (self.stem.side(side, self.kernels[0]) - self.kernels[1]) // stride + 1
 
     def choose(self, capsules: Sequence[int | None], stride: int | None) -> tuple[int, int]:
         """The stride, and the number of primary capsules that it gives."""
@@ -63,7 +69,7 @@ class PrimaryGrid:
         if wanted % self.groups:
             return f"use a multiple of primary_groups={self.groups}, "
         for candidate in (stride,) if stride else STRIDES[:2]:
-            for side in range(LARGEST_SIDE, sum(self.kernels) - 2, -1):
+            for side in range(LARGEST_SIDE, self.least - 1, -1):
                 if self.count(candidate, (side, side)) == wanted:
                     return f"use images of {side}x{side} at stride {candidate}, "
         return ""

@@ -59,6 +59,14 @@ def is_main_process() -> bool:
     return all(int(os.environ.get(name, 0)) == 0 for name in ("RANK", "LOCAL_RANK", "NODE_RANK"))
 
 
+def records_steps(config: TrainConfig, choice: Choice, device: str, processes: int) -> bool:
+    """Whether training steps are recorded as a CUDA graph."""
+    able = device == "cuda" and processes == 1 and not config.compile and choice.precision != "fp16"
+    if config.cuda_graphs and not able:
+        raise InputError("--cuda-graphs needs one CUDA device, bf16 or fp32, and no --compile; leave it out")
+    return able if config.cuda_graphs is None else config.cuda_graphs
+
+
 def make_fabric(config: TrainConfig, choice: Choice) -> "Fabric":
     """Fabric for this run, not yet launched; under torchrun with as many processes as that started."""
     from lightning_fabric import Fabric

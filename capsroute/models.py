@@ -12,12 +12,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from capsroute.errors import InputError, nearest, require_sequence, require_tensor, require_whole
+from capsroute.errors import (
+    InputError,
+    nearest,
+    require_flag,
+    require_number,
+    require_sequence,
+    require_tensor,
+    require_whole,
+)
 from capsroute.grid import PrimaryGrid
 from capsroute.layers import CapsuleLayer, PrimaryCapsules
 from capsroute.losses import Targets, one_hot
 from capsroute.nonlinearity import lengths
 from capsroute.routing import ROUTINGS, RoutingStep, routing_options
+from capsroute.stems import STEMS, find_stem
 
 HIDDEN_DIM = 8
 CLASS_DIM = 16
@@ -34,12 +43,15 @@ PRESETS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
 
 
 class CapsNet(nn.Module):
-    """Convolution, primary capsules, and one `CapsuleLayer` for each further entry of `capsules`.
+    """A stem, primary capsules, and one `CapsuleLayer` for each further entry of `capsules`.
 
     `capsules` counts the capsules of each layer, primary first, classes last; `None` in first place takes what the
     image gives. `dims` are their dimensions (8, and 16 for the classes, if not given). `routing` is one name, or one
     for each capsule layer; `options` go to every routing that knows them.
-    `primary_stride`: if not given, the first of 2, 3, 1, 4, 5, ... that gives `capsules[0]`.
+    `primary_stride`: if not given, the first of 2, 3, 1, 4, 5, ... that gives `capsules[0]`. Kernels: if not given, the
+    stem's own (9 and 9 for "paper", 3 and 3 for "resnet").
+    `residual` adds its input to the result of each layer that gives as many capsules of as many dimensions as it takes.
+    `drop_capsules` leaves out that share of the primary capsules in training, the others scaled up for them.
     """
 
     def __init__(
@@ -49,11 +61,14 @@ class CapsNet(nn.Module):
         dims: Sequence[int] | None = None,
         routing: str | Sequence[str] = "adaptive-lambda",
         *,
+        stem: str = "paper",
         stem_channels: int = 256,
-        stem_kernel: int = 9,
+        stem_kernel: int | None = None,
         primary_groups: int = 32,
-        primary_kernel: int = 9,
+        primary_kernel: int | None = None,
         primary_stride: int | None = None,
+        residual: bool = False,
+        drop_capsules: float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -68,7 +83,11 @@ class CapsNet(nn.Module):
                 f"dims={dims} has {len(dims)} entries and capsules={capsules} has {len(capsules)}; "
                 "give one dimension for each capsule layer, the primary one included"
             )
-        grid = PrimaryGrid(self.in_shape, stem_kernel, primary_kernel, require_whole("primary_groups", primary_groups))
+        kind = find_stem(stem)
+        stem_kernel = kind.kernel if stem_kernel is None else stem_kernel
+        primary_kernel = kind.primary_kernel if primary_kernel is None else primary_kernel
+        groups = require_whole("primary_groups", primary_groups)
+        grid = PrimaryGrid(self.in_shape, kind, stem_kernel, primary_kernel, groups)
         primary_stride, primary_count = grid.choose(capsules, primary_stride)
         self.capsules = (primary_count, *(require_whole("capsules", count) for count in capsules[1:]))
         self.dims = tuple(require_whole("dims", dim) for dim in dims)
@@ -79,17 +98,18 @@ class CapsNet(nn.Module):
             "capsules": self.capsules,
             "dims": self.dims,
             "routing": names,
-            "stem_channels": stem_channels,
+            "stem": stem,
+            "stem_channels": require_whole("stem_channels", stem_channels),
             "stem_kernel": stem_kernel,
             "primary_groups": primary_groups,
             "primary_kernel": primary_kernel,
             "primary_stride": primary_stride,
+            "residual": require_flag("residual", residual),
+            "drop_capsules": require_number("drop_capsules", drop_capsules, 0, 0.99),
             **options,
         }
 
-        self.stem = nn.Sequential(
-            nn.Conv2d(self.in_shape[0], require_whole("stem_channels", stem_channels), stem_kernel), nn.ReLU()
-        )
+        self.stem = kind.make(self.in_shape[0], stem_channels, stem_kernel)
         self.primary = PrimaryCapsules(stem_channels, primary_groups, self.dims[0], primary_kernel, primary_stride)
         self.layers = nn.ModuleList(
             CapsuleLayer(
@@ -127,10 +147,23 @@ class CapsNet(nn.Module):
         dtype = next(self.stem.parameters()).dtype
         if images.dtype != dtype and not torch.is_autocast_enabled(images.device.type):
             raise InputError(f"images are {images.dtype} and the net is {dtype}; use images.to({dtype})")
-        u = self.primary(self.stem(images))
+        u = self._thinned(self.primary(self.stem(images)))
         for number, layer in enumerate(self.layers):
-            u = layer(u, None if observer is None else partial(observer, number))
+            v = layer(u, None if observer is None else partial(observer, number))
+            u = u + v if self.is_residual(number) else v
         return u
+
+    def is_residual(self, layer: int) -> bool:
+        """Whether this capsule layer's input is added to its result; never the class capsules', whose length counts."""
+        alike = self.capsules[layer] == self.capsules[layer + 1] and self.dims[layer] == self.dims[layer + 1]
+        return self.config["residual"] and alike and layer + 1 < len(self.layers)
+
+    def _thinned(self, u: Float[Tensor, "b i k"]) -> Float[Tensor, "b i k"]:
+        share = self.config["drop_capsules"]
+        if not share or not self.training:
+            return u
+        kept = torch.rand(u.shape[:2], device=u.device) >= share
+        return u * (kept / (1 - share)).to(u.dtype)[:, :, None]
 
     def channels_last_(self) -> "CapsNet":
         """Lay the convolutions' weights out channels-last; not the capsules', whose four axes are not an image's."""
@@ -189,16 +222,18 @@ def describe(net: CapsNet) -> str:
     config = net.config
     channels, height, width = net.in_shape
     kernel, primary = config["stem_kernel"], config["primary_kernel"]
-    stem_shape = f"{config['stem_channels']} x {height - kernel + 1} x {width - kernel + 1}"
+    kind = STEMS[config["stem"]]
+    stem_shape = f"{config['stem_channels']} x {kind.side(height, kernel)} x {kind.side(width, kernel)}"
     primary_text = (
         f"convolution {primary}x{primary}, stride {config['primary_stride']}, {config['primary_groups']} groups"
     )
     rows = [
-        ("stem", f"convolution {kernel}x{kernel}, ReLU", stem_shape, net.stem),
+        ("stem", kind.text.format(kernel=kernel), stem_shape, net.stem),
         ("primary", primary_text, f"{net.capsules[0]} x {net.dims[0]}-D", net.primary),
     ]
     for number, layer in enumerate(net.layers):
         options = layer.routing.extra_repr() if isinstance(layer, CapsuleLayer) else type(layer).__name__
+        options += ", residual" if net.is_residual(number) else ""
         shape = f"{net.capsules[number + 1]} x {net.dims[number + 1]}-D"
         rows.append((f"layers.{number}", f"{config['routing'][number]} ({options})", shape, layer))
     known = ("stem", "primary", "layers")

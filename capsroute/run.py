@@ -75,6 +75,11 @@ class RunFolder:
         """Make this the last checkpoint."""
         checkpoint.save(self.path, saved)
 
+    def drop_checkpoints(self) -> None:
+        """Delete the checkpoints of a finished run that is not to keep them."""
+        for name in (checkpoint.LAST, checkpoint.PREVIOUS):
+            (self.path / name).unlink(missing_ok=True)
+
     def write_metrics(self, rows: list[dict[str, Any]]) -> None:
         """Write `metrics.csv` anew, a row an epoch."""
         text = io.StringIO()

@@ -1,7 +1,5 @@
 """What a training epoch adds up, on the device, without waiting for it."""
 
-from typing import NamedTuple
-
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -13,13 +11,6 @@ COLLAPSED_LENGTH = 1e-3  # none longer than this
 COLLAPSED_GRADIENT = 1e-10  # Conv1's gradient never larger than this: it does not learn
 
 
-class StepReport(NamedTuple):
-    """One step, still on the device."""
-
-    loss: Float[Tensor, ""]
-    gradient: Float[Tensor, "3"]  # of Conv1's weights: smallest, largest, norm
-
-
 class EpochStats:
     """Sums and extremes over an epoch's steps so far."""
 
@@ -27,6 +18,11 @@ class EpochStats:
         self.sums = torch.zeros(5, dtype=torch.float64, device=device)
         # longest and shortest class capsule (negated) and largest norm of Conv1's gradient
         self.most = torch.full((3,), -torch.inf, dtype=torch.float64, device=device)
+
+    def clear(self) -> None:
+        """Start anew, in the same memory."""
+        self.sums.zero_()
+        self.most.fill_(-torch.inf)
 
     @torch.no_grad()
     def add(
@@ -44,14 +40,14 @@ class EpochStats:
             [
                 loss.double() * count,
                 (length.argmax(1) == targets).sum().double(),
-                loss.new_tensor(count).double(),
+                torch.full_like(true, count).double(),
                 true.double(),
                 (length.sum() - true).double() / max(1, length.shape[1] - 1),
             ]
         )
         if count:
             seen = torch.stack([length.max(), -length.min(), gradient[2]]).double()
-            self.most = torch.maximum(self.most, seen)
+            torch.maximum(self.most, seen, out=self.most)
 
     def summary(self) -> dict[str, float]:
         """The epoch as `metrics.csv` has it."""

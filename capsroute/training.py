@@ -3,6 +3,7 @@
 import math
 import signal
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +11,25 @@ import torch
 from torch import Tensor, nn
 
 from capsroute import saving
+from capsroute.averaging import WeightAverage
 from capsroute.checkpoint import Checkpoint, load_newest
 from capsroute.config import TrainConfig, refuse_changes
 from capsroute.data.batches import Batches
 from capsroute.data.split import load_splits
+from capsroute.diagnosis import dead_net_warning
 from capsroute.display import Display, epoch_line, make_display
-from capsroute.errors import CapsrouteError
+from capsroute.errors import DivergedError, InterruptedRunError
 from capsroute.evaluation import Evaluation, evaluate
-from capsroute.hardware import Choice, choose, is_main_process, make_fabric
-from capsroute.losses import margin_loss, reconstruction_loss
+from capsroute.hardware import Choice, choose, is_main_process, make_fabric, records_steps
+from capsroute.initialization import IMAGES, STARTS
 from capsroute.models import CapsNet, Decoder, parameter_count
-from capsroute.nonlinearity import lengths
 from capsroute.provenance import provenance
 from capsroute.run import RunFolder
 from capsroute.schedule import learning_rate
 from capsroute.settings import deterministic_operations, noted_signals
 from capsroute.snapshot import restore, take
 from capsroute.stats import EpochStats, state_of
+from capsroute.stepping import Objective, RecordedStep, TrainingStep, set_rate
 from capsroute.tensorboard import refuse_without_tensorboard, write_tensorboard
 
 if TYPE_CHECKING:
@@ -35,18 +38,9 @@ if TYPE_CHECKING:
 SHOW_EVERY_SECONDS = 0.5
 # How often the loss is looked at on an accelerator, where looking waits for it; on a CPU it is at every step.
 LOOK_EVERY = 20
-
-
-class InterruptedRunError(CapsrouteError):
-    """The run was asked to stop, and did so after saving."""
-
-    def __init__(self, number: int, folder: str) -> None:
-        super().__init__(f"stopped and saved; go on with: capsroute train --resume --out {folder}")
-        self.exit_code = 128 + number
-
-
-class DivergedError(CapsrouteError):
-    """The loss is no number any more."""
+# Images that are looked at before the first step, to tell of a net that cannot learn.
+PROBED = 32
+EVALUATED_AT_ONCE = {"cpu": 256, "cuda": 2048, "mps": 256}
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,7 @@ class Result:
     """What `fit` returns: the content of `result.json`, and the net."""
 
     values: dict[str, Any]
-    net: CapsNet
+    net: CapsNet | None  # None if it was not to be kept (`keep="result"`) and the run had finished before
 
     @property
     def accuracy(self) -> float:
@@ -65,21 +59,6 @@ class Result:
     def state(self) -> str:
         """ok, saturated or collapsed."""
         return str(self.values["state"])
-
-
-class Objective(nn.Module):
-    """The net, and beside it the decoder if there is one, with the loss of a batch."""
-
-    def __init__(self, net: CapsNet, decoder: Decoder | None) -> None:
-        super().__init__()
-        self.net, self.decoder = net, decoder
-
-    def forward(self, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        capsules = self.net(images)
-        loss = margin_loss(capsules, targets)
-        if self.decoder is not None:
-            loss = loss + reconstruction_loss(self.decoder(capsules, targets), images)
-        return capsules, loss
 
 
 def fit(config: TrainConfig) -> Result:
@@ -94,7 +73,7 @@ def fit(config: TrainConfig) -> Result:
         if done is not None:
             if not config.quiet:
                 make_display(False, 1, 1).say(f"{folder.path}: this run is finished; nothing was changed")
-            return Result(done, saving.load(folder.path))
+            return Result(done, saving.load(folder.path) if (folder.path / saving.FINAL).is_file() else None)
         return _Training(config, choice, folder).run()
 
 
@@ -113,21 +92,44 @@ class _Training:
             self.train.labels,
             config.batch_size,
             shift=config.shift_pixels(),
+            shift_at=config.shift_at,
+            flip=config.flip,
             seed=config.seed,
             **share,
         )
-        self.test_batches = Batches(self.test.images, self.test.labels, 256 * world, shuffle=False, **share)
+        at_once = EVALUATED_AT_ONCE[device.type] * world
+        self.test_batches = Batches(self.test.images, self.test.labels, at_once, shuffle=False, **share)
         torch.manual_seed(config.seed)
         classes = len(self.train.classes)
         self.net = config.make_net(self.train.shape, classes).channels_last_()
+        STARTS[config.init](self.net.to(device), self.train.images[:IMAGES].to(device).float() / 255)
         self.decoder = Decoder(classes, self.net.dims[-1], self.train.shape) if config.reconstruct else None
-        objective = Objective(self.net, self.decoder)
-        self.optimizer = torch.optim.Adam(objective.parameters(), lr=config.lr, fused=device.type in ("cpu", "cuda"))
+        objective = Objective(self.net, self.decoder).to(device)
+        recorded = records_steps(config, choice, device.type, world)
+        self.optimizer = torch.optim.AdamW(
+            objective.parameters(),
+            lr=torch.tensor(config.lr, device=device) if recorded else config.lr,
+            weight_decay=config.weight_decay,
+            fused=device.type in ("cpu", "cuda"),
+            capturable=recorded,
+        )
         compiled: Any = torch.compile(objective) if config.compile else objective
-        self.objective, self.wrapped_optimizer = self.fabric.setup(compiled, self.optimizer)
+        self.objective, wrapped_optimizer = self.fabric.setup(compiled, self.optimizer)
+        self.average = WeightAverage(objective, config.ema) if config.ema else None
+        self.stats = EpochStats(device)
+        plain = TrainingStep(
+            self.fabric,
+            self.objective,
+            self.net,
+            wrapped_optimizer,
+            self.batches,
+            self.stats,
+            self.average,
+            config.clip,
+        )
+        self.take_step = RecordedStep(plain, config.batch_size) if recorded else plain
         self.epoch = self.step = 0  # where the run is; `step` within the epoch
         self.rows: list[dict[str, Any]] = []
-        self.stats = EpochStats(device)
         self.seconds = 0.0  # of training, earlier sittings included
         self.unwritten: list[tuple[int, Tensor]] = []
         self.display = Display()
@@ -157,25 +159,18 @@ class _Training:
         every_epochs, every_seconds = config.checkpoint_interval()
         saved_at = shown_at = began = time.monotonic()
         while self.epoch < config.epochs:
-            for images, targets in self.batches.epoch(self.epoch, start=self.step):
+            for pick in self.batches.picks(self.epoch, start=self.step):
                 number = self.epoch * per_epoch + self.step
-                for group in self.optimizer.param_groups:
-                    group["lr"] = learning_rate(
-                        config.schedule, config.lr, number, per_epoch, config.epochs, config.warmup
-                    )
-                capsules, loss = self.objective(images, targets)
+                rate = learning_rate(
+                    config.schedule, config.lr, number, per_epoch, config.epochs, config.warmup, config.rise
+                )
+                set_rate(self.optimizer, rate)
                 # Of a batch that does not divide, each process has its share of the mean, not a mean of its own.
                 whole = min(config.batch_size, len(self.train) - self.step * config.batch_size)
-                self.fabric.backward(loss * (len(targets) * self.fabric.world_size / whole))
-                gradient = self._first_gradient()
-                if config.clip:
-                    self.fabric.clip_gradients(self.objective, self.wrapped_optimizer, max_norm=config.clip)
+                report = self.take_step(pick, len(pick.chosen) * self.fabric.world_size / whole)
+                self.unwritten.append((number, report))
                 if self.choice.device == "cpu" or number % LOOK_EVERY == 0:
-                    self._refuse_divergence(number, capsules, loss, gradient)
-                self.wrapped_optimizer.step()
-                self.optimizer.zero_grad()
-                self.stats.add(capsules, targets, loss.detach(), gradient)
-                self.unwritten.append((number, torch.cat([loss.detach().double()[None], gradient.double()])))
+                    self._refuse_divergence()
                 self.step += 1
 
                 now = time.monotonic()
@@ -220,6 +215,11 @@ class _Training:
         self._say(f"{self.choice.device}, {self.choice.precision} ({self.choice.reason}); seed {config.seed}")
         self._say(repr(self.net))
         where = f", from epoch {self.epoch + 1} step {self.step}" if self.epoch or self.step else ""
+        if not (self.epoch or self.step):
+            images, labels = self.train.images[:PROBED], self.train.labels[:PROBED]
+            warning = dead_net_warning(self.net, images, labels, config.init)
+            if warning:
+                self._say(f"warning: {warning}")
         self._say(f"{config.epochs} epochs of {len(self.batches)} steps{where}; {config.folder()}")
 
     def _say(self, line: str) -> None:
@@ -227,20 +227,19 @@ class _Training:
         if self.folder is not None:
             self.folder.log(line)
 
-    def _first_gradient(self) -> Tensor:
-        """Smallest, largest and norm of the gradient of Conv1's weights."""
-        grad = self.net.stem[0].weight.grad
-        assert isinstance(grad, Tensor)
-        return torch.stack([grad.min(), grad.max(), grad.norm()]).detach()
-
-    def _refuse_divergence(self, number: int, capsules: Tensor, loss: Tensor, gradient: Tensor) -> None:
-        if math.isfinite(loss.item()) and math.isfinite(gradient[2].item()):
+    def _refuse_divergence(self) -> None:
+        """Stop if the newest loss or gradient is no number: before anything made of it is saved."""
+        if not self.unwritten:  # saved a moment ago, and looked at then
             return
-        length = lengths(capsules.detach())
+        number, report = self.unwritten[-1]
+        loss, _, _, gradient = report.tolist()
+        if math.isfinite(loss) and math.isfinite(gradient):
+            return
+        summary = self.stats.summary()
         last = f"the last good state is {self.config.folder()}/last.ckpt" if self.epoch else "no epoch was complete"
         raise DivergedError(
-            f"step {number}: loss {loss.item()}, class lengths {length.min().item():.3g} to {length.max().item():.3g}, "
-            f"norm of Conv1's gradient {gradient[2].item():.3g}: the run diverged and was stopped, {last}; "
+            f"step {number}: loss {loss}, class lengths {summary['shortest']:.3g} to {summary['longest']:.3g} in this "
+            f"epoch, norm of Conv1's gradient {gradient:.3g}: the run diverged and was stopped, {last}; "
             "try a longer --warmup, a lower --lr, a smaller --lam, or --clip 1"
         )
 
@@ -272,6 +271,7 @@ class _Training:
 
     def _end_epoch(self) -> None:
         """Evaluate, and write the epoch down."""
+        self._refuse_divergence()
         summary = self._reduced(self.stats).summary()
         evaluation = self._evaluate()
         self.epoch, self.step = self.epoch + 1, 0
@@ -286,7 +286,7 @@ class _Training:
             "images_per_s": round(self.epoch * len(self.train) / max(1e-9, self.seconds), 1),
         }
         self.rows.append(row)
-        self.stats = EpochStats(self.fabric.device)
+        self.stats.clear()
         line = epoch_line(row, self.config.epochs)
         self.display.epoch(row, line)
         if self.folder is not None:
@@ -297,7 +297,12 @@ class _Training:
                 write_tensorboard(self.folder.path, row)
 
     def _evaluate(self) -> Evaluation:
-        return evaluate(_NetOf(self.objective, self.fabric, self.net), self.test_batches, self.net.classes, self.fabric)
+        with self._averaged():
+            return evaluate(_NetOf(self.fabric, self.net), self.test_batches, self.net.classes, self.fabric)
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The net as it is judged and saved: with averaged weights, if they are averaged."""
+        return nullcontext() if self.average is None else self.average.applied()
 
     def _reduced(self, stats: EpochStats) -> EpochStats:
         """The statistics of all processes together."""
@@ -316,6 +321,7 @@ class _Training:
 
     def _save(self) -> None:
         """Write a checkpoint of this very moment."""
+        self._refuse_divergence()
         whole = self._reduced(self.stats)
         if self.folder is None:
             self.unwritten = []
@@ -326,31 +332,21 @@ class _Training:
             **place,
             "sittings": self.sittings,
             "config": self.config.to_json(),
-            "dataset": self._describe_dataset(),
+            "dataset": self.train.describe(),
         }
-        self.folder.save(take(self.net, self.decoder, self.optimizer, whole, meta))
+        self.folder.save(take(self.net, self.decoder, self.optimizer, self.average, whole, meta))
 
     def _restore(self, saved: Checkpoint) -> None:
         """Be where the checkpoint was taken."""
         path = self.config.folder()
         refuse_changes(TrainConfig.from_json(saved.meta["config"]), self.config)
-        restore(path, saved, self.net, self.decoder, self.optimizer)
+        restore(path, saved, self.net, self.decoder, self.optimizer, self.average)
         self.epoch, self.step = saved.meta["epoch"], saved.meta["step"]
         self.rows, self.seconds = saved.meta["rows"], saved.meta["seconds"]
         self.sittings = [*saved.meta["sittings"], *self.sittings]
         if self.fabric.global_rank == 0:  # the sums of all processes, counted once
             self.stats.sums.copy_(saved.tensors["stats.sums"])
             self.stats.most.copy_(saved.tensors["stats.most"])
-
-    def _describe_dataset(self) -> dict[str, Any]:
-        return {
-            "name": self.train.name,
-            "title": self.train.title,
-            "classes": list(self.train.classes),
-            "shape": list(self.train.shape),
-            "train_count": len(self.train),
-            "verified": self.train.verified,
-        }
 
     def _finish(self, evaluation: Evaluation) -> dict[str, Any]:
         """Write the net and the result."""
@@ -367,25 +363,31 @@ class _Training:
             "processes": self.fabric.world_size,
             "precision": self.choice.precision,
             "seed": self.config.seed,
-            "dataset": self._describe_dataset(),
+            "dataset": self.train.describe(),
             "folder": str(self.config.folder()),
             **self.sittings[-1],
             "earlier_commits": [sitting["commit"] for sitting in self.sittings[:-1]],
             "config": self.config.to_json(),
         }
-        self._save()
+        if self.config.keep == "all":
+            self._save()
         if self.folder is not None:
+            self._write_steps()
             meta = {name: result[name] for name in ("dataset", "accuracy", "evaluated_on")}
             meta["config"] = {name: result["config"][name] for name in ("dataset", "image_size")}
-            saving.save_net(self.folder.path / saving.FINAL, self.net, self.decoder, meta)
+            if self.config.keep != "result":
+                with self._averaged():
+                    saving.save_net(self.folder.path / saving.FINAL, self.net, self.decoder, meta)
             self.folder.write_result(result)
+            if self.config.keep != "all":
+                self.folder.drop_checkpoints()
         return result
 
 
 class _NetOf(nn.Module):
     """The net alone, in the precision that it trains in."""
 
-    def __init__(self, objective: nn.Module, fabric: "Fabric", net: CapsNet) -> None:
+    def __init__(self, fabric: "Fabric", net: CapsNet) -> None:
         super().__init__()
         self.fabric, self.net = fabric, net
 

@@ -18,6 +18,9 @@ import capsroute.training
 from capsroute import load
 from capsroute.cli import main
 
+# All that a checkpoint has to carry: a decoder, an average of the weights, lots drawn in training.
+OPTIONS = {"checkpoint_every": "0.001m", "reconstruct": True, "ema": 0.9, "drop_capsules": 0.1, "flip": True}
+
 assert capsroute.training  # imported before the forks, like all that it brings in
 assert lightning_fabric
 
@@ -41,14 +44,14 @@ def compare(folder, moments):
     torch.set_num_threads(1)
     dataset = write_dataset(folder)
     began = time.monotonic()
-    assert finish(start(arguments(dataset, folder / "whole", checkpoint_every="0.001m", reconstruct=True))) == 0
+    assert finish(start(arguments(dataset, folder / "whole", **OPTIONS))) == 0
     took = time.monotonic() - began
     whole = weights(folder / "whole")
     generator = random.Random(0)
     killed = resumed = 0
     for moment in range(moments):
         out = folder / str(moment)
-        words = arguments(dataset, out, checkpoint_every="0.001m", reconstruct=True)
+        words = arguments(dataset, out, **OPTIONS)
         child = start(words)
         time.sleep(generator.uniform(0.05, took))
         os.kill(child, signal.SIGKILL)

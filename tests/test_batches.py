@@ -27,8 +27,8 @@ def test_each_sample_is_shifted_by_its_own_offset(shift, seed):
     images, labels = arrays(6)
     batches = Batches(images, labels, 6, shift=shift, seed=seed)
     ((batch, chosen),) = batches.epoch(3)
-    _, offsets = batches._draw(3)
-    for got, label, offset in zip(batch, chosen, offsets - shift, strict=True):
+    _, views = batches._draw(3)
+    for got, label, offset in zip(batch, chosen, views[:, :2] - shift, strict=True):
         torch.testing.assert_close(got * 255, by_hand(images[label].float(), *offset.tolist()))
 
 
@@ -79,6 +79,33 @@ def test_unshuffled_batches_are_not_shifted():
     batch, chosen = next(Batches(images, labels, 50, shift=2, shuffle=False).epoch(7))
     assert chosen.tolist() == list(range(50))
     torch.testing.assert_close(batch, images.float() / 255)
+
+
+def test_every_other_image_is_mirrored_by_lot():
+    images, labels = arrays(400)
+    for shift in (0, 1):
+        ((batch, chosen),) = Batches(images, labels, 400, shift=shift, flip=True).epoch(2)
+        batches = Batches(images, labels, 400, shift=shift, flip=True)
+        order, views = batches._draw(2)
+        assert torch.equal(order, chosen)
+        assert 0.4 < views[:, 2].float().mean() < 0.6
+        for got, label, (row, column, mirrored) in zip(batch, chosen, views.tolist(), strict=True):
+            expected = by_hand(images[label].float(), row - shift, column - shift)
+            torch.testing.assert_close(got * 255, expected.flip(2) if mirrored else expected)
+
+
+def test_a_shift_may_shrink_with_the_epochs():
+    images, labels = arrays()
+    batches = Batches(images, labels, 50, shift=3, shift_at=lambda epoch: 3 - epoch)
+    reaches = [(batches._draw(epoch)[1][:, :2] - 3).abs().max().item() for epoch in range(4)]
+    assert reaches == [3, 2, 1, 0]
+
+
+def test_mirroring_leaves_order_and_shifts_alone():
+    images, labels = arrays()
+    plain, mirrored = (Batches(images, labels, 16, shift=2, flip=flip)._draw(1) for flip in (False, True))
+    assert torch.equal(plain[0], mirrored[0])
+    assert torch.equal(plain[1][:, :2], mirrored[1][:, :2])
 
 
 @pytest.mark.gpu

@@ -174,7 +174,8 @@ def test_two_processes_follow_one(tmp_path, dataset):
         assert not done.stdout
     one, two = weights(tmp_path / "1"), weights(tmp_path / "2")
     for name in one:
-        torch.testing.assert_close(one[name], two[name], rtol=1e-4, atol=1e-6)
+        # Adam divides small gradients by their like, so rounding of either sum moves a weight by up to lr / 1000.
+        torch.testing.assert_close(one[name], two[name], rtol=1e-4, atol=1e-5)
     results = [json.loads((tmp_path / f"{devices}/result.json").read_text()) for devices in (1, 2)]
     assert [result["processes"] for result in results] == [1, 2]
     assert results[0]["confusion"] == results[1]["confusion"]

@@ -78,6 +78,24 @@ def test_a_finished_run_is_left_alone(tmp_path, config):
     assert before == after
 
 
+@pytest.mark.parametrize(("keep", "left"), [("net", {"final.safetensors"}), ("result", set())])
+def test_what_a_finished_run_keeps(tmp_path, config, keep, left):
+    heavy = {"last.ckpt", "previous.ckpt", "final.safetensors"}
+    result = fit(config(keep=keep))
+    folder = tmp_path / "run"
+    assert {path.name for path in folder.iterdir()} & heavy == left
+    again = fit(config(keep=keep, resume=True))
+    assert again.values["confusion"] == result.values["confusion"]
+    assert (again.net is None) == (keep == "result")
+
+
+def test_the_shift_goes_evenly_from_first_to_last_epoch(config):
+    assert [config(epochs=5, shift=2, shift_end=0).shift_at(epoch) for epoch in range(5)] == [2, 2, 1, 0, 0]
+    assert [config(epochs=3, shift=2).shift_at(epoch) for epoch in range(3)] == [2, 2, 2]
+    with pytest.raises(InputError, match="shift_end=3 must be at most the shift, which is 2"):
+        config(shift=2, shift_end=3)
+
+
 def test_a_folder_with_a_run_is_not_overwritten(config):
     fit(config(epochs=1))
     with pytest.raises(InputError, match="holds a run already; go on with it by --resume"):
@@ -111,6 +129,16 @@ OTHER_VALUES = {
     "schedule": "one-cycle",
     "warmup": 5,
     "shift": 0,
+    "shift_end": 0,
+    "flip": True,
+    "stem": "resnet",
+    "residual": True,
+    "drop_capsules": 0.1,
+    "init": "length",
+    "rise": 0.1,
+    "weight_decay": 0.1,
+    "ema": 0.9,
+    "cuda_graphs": True,
     "clip": 1.0,
     "seed": 1,
     "device": "auto",
@@ -119,7 +147,7 @@ OTHER_VALUES = {
     "compile": True,
     "deterministic": False,
 }
-FREE = {"data_dir", "offline", "out", "resume", "checkpoint_every", "tensorboard", "quiet"}
+FREE = {"data_dir", "offline", "out", "resume", "checkpoint_every", "keep", "tensorboard", "quiet"}
 
 
 def test_every_option_is_either_free_to_change_or_refused_by_name(config):
@@ -233,7 +261,7 @@ def test_statistics_are_sums_over_samples():
 
 def test_the_papers_schedule():
     def rate(step, warmup=200):
-        return learning_rate("paper", 1e-3, step, 469, 150, warmup)
+        return learning_rate("paper", 1e-3, step, 469, 150, warmup, 0.25)
 
     assert rate(0, warmup=0) == 1e-3
     assert rate(0) == pytest.approx(1e-3 / 200)
@@ -243,7 +271,7 @@ def test_the_papers_schedule():
 
 
 def test_the_one_cycle_schedule():
-    rates = [learning_rate("one-cycle", 1e-3, step, 100, 4, 200) for step in range(400)]
+    rates = [learning_rate("one-cycle", 1e-3, step, 100, 4, 200, 0.25) for step in range(400)]
     assert max(rates) == rates[99] == pytest.approx(1e-3)
     assert rates == sorted(rates[:100]) + sorted(rates[100:], reverse=True)
     assert rates[-1] == pytest.approx(0, abs=1e-9)

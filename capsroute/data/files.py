@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,6 +59,17 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.images)
+
+    def describe(self) -> dict[str, Any]:
+        """What results and saved nets say of the data they come from, this being the training split."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "classes": list(self.classes),
+            "shape": list(self.shape),
+            "train_count": len(self),
+            "verified": self.verified,
+        }
 
 
 @dataclass(frozen=True)

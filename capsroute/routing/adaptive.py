@@ -19,7 +19,7 @@ from torch import Tensor
 
 from capsroute.errors import require_number, require_whole
 from capsroute.nonlinearity import squash
-from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe
+from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe, squashed_length
 from capsroute.votes import Votes
 
 
@@ -40,6 +40,11 @@ class Adaptive(Routing):
             v = squash(s)
             observe(observer, iteration, None, s, v)
         return v
+
+    def expected_length(self, norm: float, lower: int, upper: int) -> float:
+        for _ in range(1, self.iterations):
+            norm += self.step * lower * squashed_length(norm)
+        return squashed_length(norm)
 
     def reference(self, u_hat: Float[Tensor, "b i j d"]) -> Float[Tensor, "b j d"]:
         return reference(u_hat, self.iterations, self.step)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from capsroute.errors import InputError, require_number, require_whole
 from capsroute.nonlinearity import squash
-from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe
+from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe, squashed_length
 from capsroute.votes import Votes
 
 LEARNED = ("learned", "learned-per-capsule")
@@ -60,6 +60,10 @@ class AdaptiveLambda(Routing):
         # In float32 and within the range, however far training pushed θ and whatever the module's dtype.
         theta = self.log_lam.to(torch.promote_types(self.log_lam.dtype, torch.float32))
         return theta.clamp(math.log(LEAST), math.log(MOST)).exp()
+
+    def expected_length(self, norm: float, lower: int, upper: int) -> float:
+        factor = torch.as_tensor(self.factor()).double().mean().item()
+        return squashed_length(factor * norm)
 
     def reference(self, u_hat: Float[Tensor, "b i j d"]) -> Float[Tensor, "b j d"]:
         return reference(u_hat, self.factor())

@@ -36,6 +36,13 @@ class Routing(nn.Module, ABC):
         """The upper capsules. `observer` is called after each iteration; without it nothing is kept for it."""
 
     @abstractmethod
+    def expected_length(self, norm: float, lower: int, upper: int) -> float:
+        """The length of a capsule whose plain sum of votes has this norm, at the start of training.
+
+        For the closed form of the start: exact where v follows from that sum, else an estimate for random votes.
+        """
+
+    @abstractmethod
     def reference(self, u_hat: Float[Tensor, "b i j d"]) -> Float[Tensor, "b j d"]:
         """The same by the file's literal `reference()`, on the table of votes, with this module's options."""
 
@@ -65,6 +72,11 @@ class RoutingEntry:
     full_gradient: Mapping[str, Any] = field(default_factory=dict)
     # Option sets that the tests go over, beside the defaults.
     variants: tuple[Mapping[str, Any], ...] = ()
+
+
+def squashed_length(norm: float) -> float:
+    """The length that squash gives a vector of this norm."""
+    return norm * norm / (1 + norm * norm) if norm < 1 else 1 / (1 + norm**-2)
 
 
 def literal_squash(s: Float[Tensor, " d"]) -> Float[Tensor, " d"]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from capsroute.errors import require_flag, require_whole
 from capsroute.nonlinearity import squash
-from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe
+from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe, squashed_length
 from capsroute.votes import Votes, softmax_over_upper
 
 
@@ -47,6 +47,9 @@ class Dynamic(Routing):
             v = squash(s)
             observe(observer, iteration, c, s, v)
         return v
+
+    def expected_length(self, norm: float, lower: int, upper: int) -> float:
+        return squashed_length(norm / upper)  # coefficients of 1/J, from which random votes hardly move them
 
     def reference(self, u_hat: Float[Tensor, "b i j d"]) -> Float[Tensor, "b j d"]:
         return reference(u_hat, self.iterations, self.detach)
