@@ -1,6 +1,8 @@
 """The options of a training run: one dataclass, which is the command line, `config.json` and the argument of `fit`."""
 
 import dataclasses
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -198,6 +200,18 @@ class TrainConfig:
         options = "".join(f"-{name}{value}" for name, value in self.routing_options().items())
         name = f"{Path(self.dataset).name}-{self.preset}-{self.routing}{options}-seed{self.seed}"
         return Path("runs") / name
+
+    def changes(self) -> dict[str, Any]:
+        """The options that decide the result and are not at their defaults."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(TrainConfig)
+            if field.name not in FREE_TO_CHANGE and getattr(self, field.name) != field.default
+        }
+
+    def identity(self) -> str:
+        """Eight letters that are the same for configurations with the same result, and for no others."""
+        return hashlib.sha256(json.dumps(self.changes(), sort_keys=True).encode()).hexdigest()[:8]
 
     def to_json(self) -> dict[str, Any]:
         """As `config.json` has it."""

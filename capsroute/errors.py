@@ -35,6 +35,18 @@ class InterruptedRunError(CapsrouteError):
         self.exit_code = 128 + number
 
 
+class InterruptedSweepError(CapsrouteError):
+    """The sweep was asked to stop; its runs were saved."""
+
+    def __init__(self, number: int, command: str) -> None:
+        super().__init__(f"stopped, every run saved; go on with: {command}")
+        self.exit_code = 128 + number
+
+
+class BusyRunError(InputError):
+    """The run folder is in another process's hands."""
+
+
 class DivergedError(CapsrouteError):
     """The loss is no number any more."""
 

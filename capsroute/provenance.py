@@ -12,6 +12,8 @@ import torch
 from capsroute import __version__
 
 PACKAGES = ("numpy", "lightning-fabric", "safetensors")
+COMMIT_VARIABLE = "CAPSROUTE_COMMIT"
+UNKNOWN: dict[str, Any] = {"id": None, "dirty": None}
 
 
 def provenance() -> dict[str, Any]:
@@ -20,16 +22,21 @@ def provenance() -> dict[str, Any]:
 
 
 def commit() -> dict[str, Any]:
-    """The commit of the source tree, and whether tracked files differ from it; nothing for an installed package."""
+    """The commit of the source tree, and whether tracked files differ from it; nothing for an installed package.
+
+    A tree that was copied to another machine without its history says nothing either: there $CAPSROUTE_COMMIT names
+    the commit, ending in "-dirty" if it was not copied as it was.
+    """
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
-        return {"id": None, "dirty": None}
+        told = os.environ.get(COMMIT_VARIABLE)
+        return {"id": told.removesuffix("-dirty"), "dirty": told.endswith("-dirty")} if told else {**UNKNOWN}
     try:
         run = {"cwd": root, "capture_output": True, "text": True, "check": True, "timeout": 10}
         name = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()  # type: ignore[call-overload]
         changes = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout  # type: ignore[call-overload]
     except (OSError, subprocess.SubprocessError):
-        return {"id": None, "dirty": None}
+        return {**UNKNOWN}
     return {"id": name, "dirty": bool(changes.strip())}
 
 

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from capsroute import checkpoint
 from capsroute.checkpoint import Checkpoint, CheckpointError, write_atomically
 from capsroute.config import TrainConfig, refuse_changes
-from capsroute.errors import DataError, InputError
+from capsroute.errors import BusyRunError, DataError, InputError
 
 CONFIG, METRICS, STEPS, RESULT, LOG = "config.json", "metrics.csv", "steps.csv", "result.json", "train.log"
 STEP_COLUMNS = ("step", "loss", "gradient_min", "gradient_max", "gradient_norm")
@@ -42,7 +42,7 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         except Timeout as error:
-            raise InputError(f"{self.path} is in use by another run; wait for it, or give another --out") from error
+            raise BusyRunError(f"{self.path} is in use by another run; wait for it, or give another --out") from error
         except OSError as error:
             raise InputError(
                 f"{self.path} cannot be written to ({error.strerror or error}); give another --out"

@@ -3,6 +3,7 @@
 import math
 import signal
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ from capsroute.tensorboard import refuse_without_tensorboard, write_tensorboard
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+DisplayFactory = Callable[[int, int], Display]  # from epochs and steps per epoch
+
 SHOW_EVERY_SECONDS = 0.5
 # How often the loss is looked at on an accelerator, where looking waits for it; on a CPU it is at every step.
 LOOK_EVERY = 20
@@ -61,27 +64,32 @@ class Result:
         return str(self.values["state"])
 
 
-def fit(config: TrainConfig) -> Result:
-    """Train as the configuration says, in its run folder, and return the result; a finished run returns its own."""
+def fit(config: TrainConfig, show: DisplayFactory | None = None) -> Result:
+    """Train as the configuration says, in its run folder, and return the result; a finished run returns its own.
+
+    `show(epochs, steps_per_epoch)` makes the display that is told of it; the usual ones, if not given.
+    """
     choice = choose(config.device, config.precision)
     if config.tensorboard:
         refuse_without_tensorboard()
     if not is_main_process():
-        return _Training(config, choice, None).run()
+        return _Training(config, choice, None, show).run()
     with RunFolder(config) as folder:
         done = folder.finished()
         if done is not None:
             if not config.quiet:
                 make_display(False, 1, 1).say(f"{folder.path}: this run is finished; nothing was changed")
             return Result(done, saving.load(folder.path) if (folder.path / saving.FINAL).is_file() else None)
-        return _Training(config, choice, folder).run()
+        return _Training(config, choice, folder, show).run()
 
 
 class _Training:
     """A run in this process: alone, or one of several that share each batch."""
 
-    def __init__(self, config: TrainConfig, choice: Choice, folder: RunFolder | None) -> None:
-        self.config, self.choice, self.folder = config, choice, folder
+    def __init__(
+        self, config: TrainConfig, choice: Choice, folder: RunFolder | None, show: DisplayFactory | None
+    ) -> None:
+        self.config, self.choice, self.folder, self.make_display = config, choice, folder, show
         self.fabric: Fabric = make_fabric(config, choice)
         self.fabric.launch()
         world, rank, device = self.fabric.world_size, self.fabric.global_rank, self.fabric.device
@@ -141,7 +149,10 @@ class _Training:
         """From where the run is to its end."""
         per_epoch, epochs = len(self.batches), self.config.epochs
         self._begin()
-        self.display = make_display(self.config.quiet or self.folder is None, epochs, per_epoch)
+        if self.make_display is not None and self.folder is not None:
+            self.display = self.make_display(epochs, per_epoch)
+        else:
+            self.display = make_display(self.config.quiet or self.folder is None, epochs, per_epoch)
         result: dict[str, Any] | None = None
         try:
             self._introduce()

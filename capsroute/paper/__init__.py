@@ -1,0 +1,1 @@
+"""The paper as data and programs: its tables, the runs that fill them, the report."""

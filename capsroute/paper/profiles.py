@@ -1,0 +1,48 @@
+"""How much a reproduction spends: named sets of training options, kept here and nowhere else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A set of options of `TrainConfig`, and how often each run is repeated."""
+
+    name: str
+    text: str  # for the tables that are made with it
+    seeds: int
+    options: Mapping[str, Any]
+    by_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what differs there
+
+    def options_for(self, dataset: str) -> dict[str, Any]:
+        """The options of a run on this dataset."""
+        return {**self.options, **self.by_dataset.get(dataset, {})}
+
+
+PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
+    {
+        profile.name: profile
+        for profile in (
+            Profile(
+                "quick",
+                "quick profile: 6,000 training images, 3 epochs, a one-cycle schedule",
+                seeds=1,
+                options={"limit": 6_000, "epochs": 3, "schedule": "one-cycle"},
+            ),
+            Profile(
+                "short",
+                "short profile: all training images, 15 epochs, a one-cycle schedule",
+                seeds=3,
+                options={"epochs": 15, "schedule": "one-cycle"},
+            ),
+            Profile(
+                "paper",
+                "paper profile: all training images, 150 epochs, the paper's schedule, 200 warm-up steps",
+                seeds=3,
+                options={},
+            ),
+        )
+    }
+)

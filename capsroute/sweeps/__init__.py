@@ -1,0 +1,1 @@
+"""Many runs: planned, done in processes or on a cluster, kept in one store, read back as records."""

@@ -1,0 +1,64 @@
+"""A run of a sweep: its name in the store, its configuration, and how it ended."""
+
+import dataclasses
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from capsroute.config import TrainConfig
+from capsroute.errors import BusyRunError, CapsrouteError, DataError, DivergedError, InputError, InterruptedRunError
+from capsroute.run import CONFIG, LOG, RESULT
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be done, or done already: its folder in the store says which."""
+
+    title: str
+    config: TrainConfig
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept."""
+        return self.config.folder()
+
+    @property
+    def done(self) -> bool:
+        """Whether it has its result."""
+        return (self.folder / RESULT).is_file()
+
+
+def make_job(store: Path, name: str, title: str, options: dict[str, Any]) -> Job:
+    """A job whose folder's name says what it is, and by a hash of the configuration that it is nothing else."""
+    config = TrainConfig(**{"quiet": True, **options})
+    return Job(title, dataclasses.replace(config, out=store / f"{name}-seed{config.seed}-{config.identity()}"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended here."""
+
+    kind: Literal["finished", "failed", "busy", "interrupted", "lost"]
+    message: str = ""
+    final: bool = False  # whether trying again would end the same way
+
+
+def do_job(config: TrainConfig, fit: Callable[[TrainConfig], object]) -> Outcome:
+    """Start the run, or go on with it; whatever happens ends as an outcome."""
+    folder = config.folder()
+    try:
+        fit(dataclasses.replace(config, resume=(folder / CONFIG).is_file()))
+    except InterruptedRunError as error:
+        return Outcome("interrupted", str(error))
+    except BusyRunError as error:
+        return Outcome("busy", str(error))
+    except CapsrouteError as error:  # missing data or a divergence is the same the next time; a full disk may not be
+        return Outcome("failed", str(error), final=isinstance(error, InputError | DataError | DivergedError))
+    except Exception as error:  # a defect must not end the other runs
+        if folder.is_dir():
+            with (folder / LOG).open("a") as log:
+                log.write(traceback.format_exc())
+        return Outcome("failed", f"{type(error).__name__}: {error}; see {folder / LOG}")
+    return Outcome("finished")
