@@ -137,6 +137,29 @@ def test_usual_places_must_name_the_dataset(tmp_path, small, monkeypatch):
         load_dataset("mnist")
 
 
+def test_usual_places_may_hold_files_that_tell_their_dataset_bare(tmp_path, small, monkeypatch):
+    """As torchvision leaves them in the folder that it is given."""
+    monkeypatch.setattr(files, "USUAL_PLACES", (tmp_path / "data",))
+    (tmp_path / "data").mkdir()
+    for split in ("train", "test"):
+        data_files.write_svhn(tmp_path / f"data/{split}_32x32.mat", *small_arrays("svhn", split))
+    for member, data in place_cifar(tmp_path / "data", "py").items():
+        (tmp_path / "data" / member).parent.mkdir(exist_ok=True)
+        (tmp_path / "data" / member).write_bytes(data)
+    check("svhn")
+    check("cifar10")
+
+
+def test_a_label_out_of_range_is_told_with_its_file_and_offset(tmp_path, small):
+    place_idx("mnist", tmp_path / "root")
+    labels = tmp_path / "root/train-labels-idx1-ubyte"
+    labels.write_bytes(labels.read_bytes()[:-1] + b"\x0a")
+    with pytest.raises(
+        DataError, match=r"train-labels-idx1-ubyte: offset 27 \(record 19\): label 10 is outside 0 to 9"
+    ):
+        load_dataset("mnist", tmp_path / "root")
+
+
 def test_nothing_found_says_where_it_looked_and_what_helps(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPSROUTE_DATA", "/nowhere/data")
     monkeypatch.setattr(files, "USUAL_PLACES", (pathlib.Path("/usr/share/datasets"),))
@@ -174,6 +197,28 @@ def test_npz_of_ones_own(tmp_path):
     assert np.array_equal(dataset.images.numpy()[:, 0], images)
     assert dataset.classes == tuple(map(str, range(int(labels.max()) + 1)))
     assert len(load_dataset("mine.npz", tmp_path, "test")) == 2
+
+
+def test_npz_has_the_classes_of_its_training_labels(tmp_path):
+    images, labels = data_files.arrays(6, (9, 8), classes=3)
+    labels[:] = [0, 1, 2, 0, 1, 2]
+    np.savez(tmp_path / "mine.npz", x_train=images, y_train=labels, x_test=images[:2], y_test=labels[:2])
+    assert load_dataset(tmp_path / "mine.npz", split="test").classes == ("0", "1", "2")
+    np.savez(tmp_path / "mine.npz", x_train=images, y_train=labels, x_test=images[:2], y_test=labels[:2] + 2)
+    with pytest.raises(DataError, match=r"mine\.npz: y_test: record 1: label 3 is outside 0 to 2"):
+        load_dataset(tmp_path / "mine.npz", split="test")
+    np.savez(tmp_path / "mine.npz", images=images, labels=labels.astype(np.uint64) << 40)
+    with pytest.raises(DataError, match="label 1099511627776 is outside 0 to 9999"):
+        load_dataset(tmp_path / "mine.npz")
+
+
+def test_npz_without_a_test_split_is_no_test_split(tmp_path):
+    """Images that were trained on must not be what a net is judged by."""
+    images, labels = data_files.arrays(6, (9, 8), classes=3)
+    np.savez(tmp_path / "mine.npz", images=images, labels=labels)
+    assert len(load_dataset(tmp_path / "mine.npz")) == 6
+    with pytest.raises(DataError, match=r"expected arrays x_test and y_test.*--holdout"):
+        load_dataset(tmp_path / "mine.npz", split="test")
 
 
 def test_unknown_names_and_splits_are_refused():

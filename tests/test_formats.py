@@ -1,16 +1,12 @@
-import contextlib
 import gzip
 import os
 import pickle
 import struct
-import zipfile
 
 import data_files
 import numpy as np
 import pytest
 import scipy.io
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from capsroute.data import formats
 from capsroute.data.mat import read_svhn
@@ -34,7 +30,7 @@ def small_batches(monkeypatch):
 def test_idx_pair_is_read(tmp_path, ending):
     images, labels = data_files.arrays(7, (5, 4))
     paths = [data_files.write_idx(tmp_path / f"{name}{ending}", a) for name, a in (("i", images), ("l", labels))]
-    got_images, got_labels = formats.read_idx_pair(*paths, 7, (1, 5, 4))
+    got_images, got_labels = formats.read_idx_pair(*paths, 7, (1, 5, 4), 10)
     assert np.array_equal(got_images, images[:, None])
     assert np.array_equal(got_labels, labels)
     assert got_labels.dtype == np.int64
@@ -296,149 +292,3 @@ def test_svhn_of_another_content_is_refused(tmp_path, arrays, sentence):
     scipy.io.savemat(tmp_path / "a.mat", sound | arrays, do_compression=True)
     with pytest.raises(DataError, match=sentence):
         read_svhn(tmp_path / "a.mat", 4)
-
-
-# .npz
-
-
-@pytest.mark.parametrize("shape", [(6, 9, 8), (6, 1, 9, 8), (6, 9, 8, 1)], ids=str)
-def test_npz_is_read_in_every_layout(tmp_path, shape):
-    images, labels = data_files.arrays(6, (9, 8), classes=3)
-    np.savez_compressed(tmp_path / "a.npz", x_train=images.reshape(shape), y_train=labels, x_test=images, y_test=labels)
-    got_images, got_labels = formats.read_npz(tmp_path / "a.npz", "train")
-    assert np.array_equal(got_images, images[:, None])
-    assert np.array_equal(got_labels, labels)
-
-
-def test_npz_with_colours_last(tmp_path):
-    images, labels = data_files.arrays(6, (9, 8, 3), classes=3)
-    np.savez(tmp_path / "a.npz", images=images, labels=labels)
-    assert np.array_equal(formats.read_npz(tmp_path / "a.npz", "test")[0], images.transpose(0, 3, 1, 2))
-
-
-@pytest.mark.parametrize(
-    ("arrays", "sentence"),
-    [
-        ({"images": np.zeros((2, 3, 3)), "labels": np.zeros(2, int)}, "images: float64"),
-        ({"images": np.zeros((2, 3, 3), np.uint8), "labels": np.zeros(3, int)}, "expected 2 whole numbers"),
-        ({"images": np.zeros((2, 3, 3), np.uint8), "labels": np.array([0, -1])}, "the label -1"),
-        ({"images": np.zeros((2, 3, 3), np.int32), "labels": np.zeros(2, int)}, "expected uint8"),
-        ({"images": np.zeros((0, 3, 3), np.uint8), "labels": np.zeros(0, int)}, "at least one image"),
-        ({"pictures": np.zeros((2, 3, 3), np.uint8)}, "expected arrays x_train and y_train"),
-        ({"images": np.array([Bomb()], object), "labels": np.zeros(1, int)}, "images: object"),
-    ],
-    ids=["floats", "count", "negative", "wide", "none", "names", "objects"],
-)
-def test_npz_of_another_content_is_refused(tmp_path, arrays, sentence):
-    np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(DataError, match=sentence):
-        formats.read_npz(tmp_path / "a.npz", "train")
-
-
-@pytest.mark.parametrize("header", [b"{'shape': (2, 3,", b"{'shape'", b"[]", b"\xff\xfe", b"{" * 9000])
-def test_npz_with_a_broken_header_is_refused(tmp_path, header):
-    npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(18)
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("images.npy", npy)
-        archive.writestr("labels.npy", npy)
-    with pytest.raises(DataError, match=r"not a sound \.npy array"):
-        formats.read_npz(tmp_path / "a.npz", "train")
-
-
-def test_npz_with_a_name_that_is_no_text_is_refused(tmp_path):
-    path = tmp_path / "a.npz"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("ïmages.npy", b"")
-    path.write_bytes(path.read_bytes().replace("ï".encode(), b"\xb7\xb7"))
-    with pytest.raises(DataError, match=r"not a sound \.npz archive"):
-        formats.read_npz(path, "train")
-
-
-def test_npz_that_declares_too_much_is_refused(tmp_path, monkeypatch):
-    path = tmp_path / "a.npz"
-    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999, 28, 28), }"
-    npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header + b"\n"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("images.npy", npy)
-        archive.writestr("labels.npy", npy)
-    with pytest.raises(DataError, match="of 78399999999216 bytes; expected whole numbers that fit"):
-        formats.read_npz(path, "train")
-    monkeypatch.setattr(formats, "NPZ_BYTES", 1000)
-    np.savez_compressed(path, images=np.zeros((9, 28, 28), np.uint8), labels=np.zeros(9, int))
-    with pytest.raises(DataError, match="over the limit of 1000"):
-        formats.read_npz(path, "train")
-
-
-# Whatever the bytes: a DataError or a result, never another exception.
-
-
-def mutations(whole):
-    """Sound bytes with pieces cut out, overwritten and inserted."""
-    place = st.integers(0, len(whole))
-    edits = st.lists(st.tuples(place, st.integers(0, 12), st.binary(max_size=12)), max_size=4)
-
-    def apply(edits):
-        data = whole
-        for at, cut, put in edits:
-            data = data[:at] + put + data[at + cut :]
-        return data
-
-    return st.one_of(edits.map(apply), st.binary(max_size=300))
-
-
-def sound_mat():
-    import io
-
-    out = io.BytesIO()
-    images, labels = data_files.arrays(2, COLOUR)
-    scipy.io.savemat(out, {"X": images.transpose(2, 3, 1, 0), "y": labels.astype(np.uint8)[:, None] + 1})
-    return out.getvalue()
-
-
-FUZZ = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-
-
-def only_data_errors(function):
-    with contextlib.suppress(DataError):
-        function()
-
-
-@FUZZ
-@given(mutations(data_files.idx_bytes(np.arange(20, dtype=np.uint8).reshape(1, 4, 5))), st.booleans())
-def test_fuzzed_idx(tmp_path, data, zipped):
-    path = tmp_path / ("fuzz.gz" if zipped else "fuzz")
-    path.write_bytes(gzip.compress(data) if zipped else data)
-    only_data_errors(lambda: formats.read_idx(path, (1, 4, 5)))
-
-
-@FUZZ
-@given(mutations(gzip.compress(data_files.idx_bytes(np.arange(20, dtype=np.uint8).reshape(1, 4, 5)), mtime=0)))
-def test_fuzzed_gzip(tmp_path, data):
-    path = tmp_path / "fuzz.gz"
-    path.write_bytes(data)
-    only_data_errors(lambda: formats.read_idx(path, (1, 4, 5)))
-
-
-@FUZZ
-@given(mutations(data_files.cifar_pickle(np.zeros((2, 3, 2, 2), np.uint8), np.array([3, 4]))))
-def test_fuzzed_pickle(data):
-    only_data_errors(lambda: read_cifar_batch("fuzz", data))
-
-
-@FUZZ
-@given(mutations(sound_mat()))
-def test_fuzzed_mat(tmp_path, data):
-    path = tmp_path / "fuzz.mat"
-    path.write_bytes(data)
-    only_data_errors(lambda: read_svhn(path, 2))
-
-
-@FUZZ
-@given(data=st.data())
-def test_fuzzed_archives(tmp_path, data):
-    path = data_files.write_tar(tmp_path / "sound.tar.gz", {"a/b.bin": b"12345678"})
-    (tmp_path / "fuzz.tar.gz").write_bytes(data.draw(mutations(path.read_bytes())))
-    only_data_errors(lambda: formats.read_cifar_archive(tmp_path / "fuzz.tar.gz", ["a/b.bin"]))
-    np.savez(tmp_path / "sound.npz", images=np.zeros((2, 3, 3), np.uint8), labels=np.zeros(2, np.uint8))
-    (tmp_path / "fuzz.npz").write_bytes(data.draw(mutations((tmp_path / "sound.npz").read_bytes())))
-    only_data_errors(lambda: formats.read_npz(tmp_path / "fuzz.npz", "train"))

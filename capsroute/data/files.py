@@ -19,6 +19,7 @@ from capsroute.data.formats import (
     Images,
     Labels,
     check_labels,
+    npz_classes,
     read_cifar_archive,
     read_cifar_binary,
     read_cifar_python,
@@ -188,7 +189,8 @@ def _folders(info: DatasetInfo, root: str | os.PathLike[str] | None) -> Iterator
     for place in places(root):
         for name in info.folders:
             yield place / name
-        if place not in usual:  # a folder that the user named may hold the files themselves
+        # The files themselves may lie in a folder that the user named, or where nothing else is called so.
+        if place not in usual or info.telling_names:
             yield place
 
 
@@ -198,7 +200,9 @@ def _idx_layout(info: DatasetInfo, folder: Path, split: str) -> Iterator[Found]:
         images = folder / f"{prefix}-images{dot}idx3-ubyte{ending}"
         labels = folder / f"{prefix}-labels{dot}idx1-ubyte{ending}"
         if images.is_file() and labels.is_file():
-            yield Found(images, partial(read_idx_pair, images, labels, info.counts[split], info.shape))
+            yield Found(
+                images, partial(read_idx_pair, images, labels, info.counts[split], info.shape, len(info.classes))
+            )
 
 
 def _cifar_layout(info: DatasetInfo, folder: Path, split: str) -> Iterator[Found]:
@@ -242,7 +246,7 @@ def _load_folder(path: Path, split: str, image_size: int | None) -> Dataset:
 
 def _load_npz(path: Path, split: str) -> Dataset:
     images, labels = read_npz(path, split)
-    classes = tuple(str(label) for label in range(int(labels.max()) + 1))
+    classes = tuple(map(str, range(npz_classes(path))))
     return _dataset(path.stem, path.stem, split, images, labels, classes, str(path), False)
 
 

@@ -10,7 +10,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,7 @@ Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
 IDX_UBYTE = 0x08
+IDX_LABELS_START = 8  # after the magic and one size
 CIFAR_PIXELS = 3 * 32 * 32
 CIFAR_PER_FILE = 10_000
 CIFAR_MEMBER_BYTES = 64 << 20
@@ -31,14 +32,18 @@ CIFAR_MEMBER_BYTES = 64 << 20
 CIFAR_ARCHIVE_BYTES = 256 << 20
 # The most that an .npz of one's own may declare: as much as 500,000 colour images of 64x64.
 NPZ_BYTES = 6 << 30
+MOST_CLASSES = 10_000  # of an .npz; a larger label is no class
 
 
-def read_idx_pair(images: Path, labels: Path, count: int, shape: tuple[int, int, int]) -> tuple[Images, Labels]:
+def read_idx_pair(
+    images: Path, labels: Path, count: int, shape: tuple[int, int, int], classes: int
+) -> tuple[Images, Labels]:
     """Images and labels from two IDX files, plain or .gz, of exactly this count and shape."""
     channels, height, width = shape
     pixels = read_idx(images, (count, height, width))
-    numbers = read_idx(labels, (count,))
-    return pixels.reshape(count, channels, height, width), numbers.astype(np.int64)
+    numbers = read_idx(labels, (count,)).astype(np.int64)
+    check_labels(str(labels), numbers, classes, start=IDX_LABELS_START, stride=1)
+    return pixels.reshape(count, channels, height, width), numbers
 
 
 def read_idx(path: Path, shape: Sequence[int]) -> NDArray[np.uint8]:
@@ -130,25 +135,15 @@ def read_cifar_archive(path: Path, members: Sequence[str]) -> tuple[Images, Labe
 
 
 def read_npz(path: Path, split: str) -> tuple[Images, Labels]:
-    """`images`/`labels`, or `x_train`/`y_train` and `x_test`/`y_test`, as uint8 and whole numbers.
+    """`x_train`/`y_train` and `x_test`/`y_test`, as uint8 and whole numbers; `images`/`labels` are a training split.
 
     Images are [n, h, w], [n, c, h, w] or [n, h, w, c].
     """
-    with reading(path, unzip=False) as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-                pairs = [(f"x_{split}", f"y_{split}"), (f"images_{split}", f"labels_{split}"), ("images", "labels")]
-                pair = next((pair for pair in pairs if set(pair) <= set(names)), None)
-                if pair is None:
-                    raise DataError(
-                        f"{path}: has {sorted(names)}; expected arrays x_{split} and y_{split}, or images and labels"
-                    )
-                pixels, labels = (_read_npy(f"{path}: {name}", archive, names[name]) for name in pair)
-        except (DataError, OSError, MemoryError):
-            raise
-        except Exception as error:  # zipfile raises many kinds for what is no archive
-            raise DataError(f"{path}: not a sound .npz archive ({error})") from error
+    with _npz_arrays(path) as (archive, arrays):
+        pair = _npz_pair(split, arrays)
+        if pair is None:
+            raise DataError(f"{path}: has {sorted(arrays)}; expected arrays {_expected_arrays(split)}")
+        pixels, labels = (_read_npy(f"{path}: {name}", archive, arrays[name]) for name in pair)
     if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4):
         raise DataError(
             f"{path}: {pair[0]} is {pixels.dtype} {pixels.shape}; expected uint8 [n, h, w] or with channels"
@@ -162,18 +157,53 @@ def read_npz(path: Path, split: str) -> tuple[Images, Labels]:
     if not np.issubdtype(labels.dtype, np.integer) or labels.size != len(pixels):
         raise DataError(f"{path}: {pair[1]} is {labels.dtype} {labels.shape}; expected {len(pixels)} whole numbers")
     numbers = labels.reshape(-1).astype(np.int64)
-    if numbers.min() < 0:
-        raise DataError(f"{path}: {pair[1]} holds the label {numbers.min()}; labels count from 0")
+    check_labels(f"{path}: {pair[1]}", numbers, npz_classes(path))
     return np.ascontiguousarray(pixels), numbers
 
 
-def check_labels(name: str, labels: Labels, classes: int, stride: int | None = None) -> None:
-    """Refuse a label outside 0 to classes - 1; `stride` is the bytes per record, for the offset."""
+def npz_classes(path: Path) -> int:
+    """How many classes the training labels tell; where there are none, the test labels."""
+    with _npz_arrays(path) as (archive, arrays):
+        pair = _npz_pair("train", arrays) or _npz_pair("test", arrays)
+        labels = np.zeros(0, np.int64) if pair is None else _read_npy(f"{path}: {pair[1]}", archive, arrays[pair[1]])
+    if pair is None or labels.size == 0 or not np.issubdtype(labels.dtype, np.integer):
+        raise DataError(f"{path}: has no labels that are whole numbers; expected arrays {_expected_arrays('train')}")
+    return min(MOST_CLASSES, max(0, int(labels.max())) + 1)
+
+
+def check_labels(name: str, labels: Labels, classes: int, stride: int | None = None, start: int = 0) -> None:
+    """Refuse a label outside 0 to classes - 1; `stride` is the bytes per record from `start` on, for the offset."""
     wrong = np.flatnonzero((labels < 0) | (labels >= classes))
     if len(wrong):
         first = int(wrong[0])
-        where = f"record {first}" if stride is None else f"offset {first * stride} (record {first})"
+        where = f"record {first}" if stride is None else f"offset {start + first * stride} (record {first})"
         raise DataError(f"{name}: {where}: label {labels[first]} is outside 0 to {classes - 1}")
+
+
+@contextmanager
+def _npz_arrays(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """An .npz and the members that are its arrays, by name."""
+    with reading(path, unzip=False) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                yield archive, {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        except (DataError, OSError, MemoryError):
+            raise
+        except Exception as error:  # zipfile raises many kinds for what is no archive
+            raise DataError(f"{path}: not a sound .npz archive ({error})") from error
+
+
+def _npz_pair(split: str, arrays: Mapping[str, zipfile.ZipInfo]) -> tuple[str, str] | None:
+    """The names of a split's images and labels, if the archive has both."""
+    pairs = [(f"x_{split}", f"y_{split}"), (f"images_{split}", f"labels_{split}")]
+    if split == "train":  # never the test split: a net must not be judged by what it was trained on
+        pairs.append(("images", "labels"))
+    return next((pair for pair in pairs if set(pair) <= set(arrays)), None)
+
+
+def _expected_arrays(split: str) -> str:
+    other = "images and labels" if split == "train" else "leave some of the training images for it with --holdout"
+    return f"x_{split} and y_{split}, or {other}"
 
 
 @contextmanager

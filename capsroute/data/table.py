@@ -48,6 +48,8 @@ class DatasetInfo:
     # SHA-256 of images [n, c, h, w] and then labels, as bytes, by split: knows the data whatever file it came in.
     content: Mapping[str, str]
     advice: tuple[str, ...] = ()  # further ways of getting it
+    # Whether its files' names are no other dataset's, so that they count in a folder that several datasets share.
+    telling_names: bool = False
 
 
 def _idx_files(mirrors: tuple[str, ...], *files: tuple[str, int, str]) -> tuple[RemoteFile, ...]:
@@ -191,6 +193,7 @@ _ENTRIES = (
         },
         # Not listed: copies cropped anew from the full-number release differ by a grey level in places.
         content={},
+        telling_names=True,
     ),
     DatasetInfo(
         name="cifar10",
@@ -208,6 +211,7 @@ _ENTRIES = (
             "train": "1e91790dbaf241617ca1f29a9aba08eb9a62df84cc90676b47edd05ad2ab3c94",
             "test": "9a4c74f5c8b6f2c4e13d3a1dfb43a5a8cda8a9da515e99fd620d2013a1a6287a",
         },
+        telling_names=True,
     ),
     DatasetInfo(
         name="sample",
