@@ -11,6 +11,7 @@ from tyro.conf import subcommand
 
 from capsroute import __version__
 from capsroute.commands.data import Data
+from capsroute.commands.reproduce import Reproduce
 from capsroute.commands.results import Diagnose, Evaluate, Predict
 from capsroute.commands.routings import Routings
 from capsroute.commands.train import Train, saved_options
@@ -51,6 +52,7 @@ def _commands(arguments: list[str]) -> Any:
         | Annotated[Evaluate, subcommand("evaluate")]
         | Annotated[Predict, subcommand("predict")]
         | Annotated[Diagnose, subcommand("diagnose")]
+        | Annotated[Reproduce, subcommand("reproduce")]
         | Annotated[Data, subcommand("data")]
         | Annotated[Routings, subcommand("routings")]
     )

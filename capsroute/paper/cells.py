@@ -95,9 +95,7 @@ def _table_1() -> list[Cell]:
 def _by_lambda(table: str) -> list[Cell]:
     dataset, lams, rows = _BY_LAMBDA[table]
     return [
-        Cell(
-            table, f"{layers} layers", f"λ={_decimal(lam)}", Setting(dataset, layers, "adaptive-lambda", lam), printed
-        )
+        Cell(table, f"{layers} layers", f"λ={_decimal(lam)}", Setting(dataset, layers, "adaptive-lambda", lam), printed)
         for layers, numbers in rows.items()
         for lam, printed in zip(lams, numbers, strict=True)
     ]

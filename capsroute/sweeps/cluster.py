@@ -25,9 +25,7 @@ class RayEngine:
         self._owner = not ray.is_initialized()
         if self._owner:
             try:
-                ray.init(
-                    address=None if address == "local" else address, log_to_driver=False, configure_logging=False
-                )
+                ray.init(address=None if address == "local" else address, log_to_driver=False, configure_logging=False)
             except (ConnectionError, ValueError, TimeoutError, RuntimeError) as error:
                 reason = str(error).splitlines()[0]
                 raise InputError(

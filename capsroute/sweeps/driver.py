@@ -95,4 +95,3 @@ def _start_some(waiting: deque[Job], engine: Engine, state: SweepState, not_befo
         else:
             waiting.appendleft(job)
             return
-

@@ -1,0 +1,1 @@
+"""Figures of nets and runs, each a function from what it shows to a `Drawing`."""
