@@ -51,16 +51,26 @@ def wait_for(path, seconds=60):
         time.sleep(0.02)
 
 
-def test_a_run_killed_at_any_moment_ends_with_the_same_bits(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(HERE / "killed_runs.py"), str(tmp_path), "20"],
+def run_script(name, *arguments):
+    """A program of this folder, in a process without run-time checks of shapes."""
+    return subprocess.run(
+        [sys.executable, str(HERE / name), *map(str, arguments)],
         env=small_runs.environment(CAPSROUTE_NO_SHAPE_CHECKS="1", PYTHONPATH=str(HERE)),
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_a_run_killed_at_any_moment_ends_with_the_same_bits(tmp_path):
+    done = run_script("killed_runs.py", tmp_path, "20")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "20 runs" in done.stdout
+
+
+def test_a_compiled_run_follows_a_plain_one(tmp_path):
+    done = run_script("compiled_run.py", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
