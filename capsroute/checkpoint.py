@@ -48,7 +48,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
-        _checked(fresh)
+        _read_back(fresh)
         if last.exists():
             linked = folder / f"{PREVIOUS}.writing"
             linked.unlink(missing_ok=True)
@@ -92,6 +92,14 @@ def load_newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
     if complaints:
         raise CheckpointError("; ".join(complaints) + "; no sound checkpoint is left, start the run anew")
     return None, complaints
+
+
+def _read_back(path: Path) -> None:
+    """See that the disk gives back what it was given."""
+    try:
+        _checked(path)
+    except CheckpointError as error:
+        raise OSError("what the disk gives back is not what was written") from error
 
 
 def _checked(path: Path) -> bytes:

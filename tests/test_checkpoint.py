@@ -89,6 +89,16 @@ def test_whatever_fails_the_last_one_stays_whole(tmp_path, monkeypatch, stage):
     assert same(checkpoint.load(tmp_path / "last.ckpt"), make(4))
 
 
+def test_a_disk_that_gives_back_other_bytes_leaves_the_last_one(tmp_path, monkeypatch):
+    checkpoint.save(tmp_path, make(1))
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint.Path, "read_bytes", lambda path: bytes(path.stat().st_size))
+        with pytest.raises(CheckpointError, match=r"not what was written\); the one before, .*last\.ckpt, is whole"):
+            checkpoint.save(tmp_path, make(2))
+    assert same(checkpoint.load(tmp_path / "last.ckpt"), make(1))
+    assert [path.name for path in tmp_path.iterdir()] == ["last.ckpt"]
+
+
 def test_without_links_a_copy_does(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(1, "Operation not permitted")
