@@ -1,5 +1,6 @@
 """How well a net does on a split."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,14 +45,15 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(net: nn.Module, batches: Batches, classes: int, fabric: "Fabric | None" = None) -> Evaluation:
-    """The net on all batches; with several processes, each on its share."""
+    """The net on all batches, in the fabric's precision; with several processes, each on its share."""
     device = batches.images.device
     confusion = torch.zeros(classes * classes, dtype=torch.int64, device=device)
     loss = torch.zeros((), dtype=torch.float64, device=device)
     was_training = net.training
     net.eval()
     for images, targets in batches.epoch():
-        capsules = net(images)
+        with nullcontext() if fabric is None else fabric.autocast():
+            capsules = net(images)
         confusion += torch.bincount(targets * classes + lengths(capsules).argmax(1), minlength=classes * classes)
         loss += margin_loss(capsules, targets).double() * len(targets)
     net.train(was_training)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from capsroute import saving
 from capsroute.averaging import WeightAverage
@@ -28,7 +28,7 @@ from capsroute.provenance import provenance
 from capsroute.run import RunFolder
 from capsroute.schedule import learning_rate
 from capsroute.settings import deterministic_operations, noted_signals
-from capsroute.snapshot import restore, take
+from capsroute.snapshot import random_states, restore, take
 from capsroute.stats import EpochStats, state_of
 from capsroute.stepping import Objective, RecordedStep, TrainingStep, set_rate
 from capsroute.tensorboard import refuse_without_tensorboard, write_tensorboard
@@ -309,7 +309,7 @@ class _Training:
 
     def _evaluate(self) -> Evaluation:
         with self._averaged():
-            return evaluate(_NetOf(self.fabric, self.net), self.test_batches, self.net.classes, self.fabric)
+            return evaluate(self.net, self.test_batches, self.net.classes, self.fabric)
 
     def _averaged(self) -> AbstractContextManager[None]:
         """The net as it is judged and saved: with averaged weights, if they are averaged."""
@@ -333,7 +333,7 @@ class _Training:
     def _save(self) -> None:
         """Write a checkpoint of this very moment."""
         self._refuse_divergence()
-        whole = self._reduced(self.stats)
+        whole, random = self._reduced(self.stats), random_states(self.fabric)
         if self.folder is None:
             self.unwritten = []
             return
@@ -345,13 +345,14 @@ class _Training:
             "config": self.config.to_json(),
             "dataset": self.train.describe(),
         }
-        self.folder.save(take(self.net, self.decoder, self.optimizer, self.average, whole, meta))
+        self.folder.save(take(self.net, self.decoder, self.optimizer, self.average, whole, meta, random))
 
     def _restore(self, saved: Checkpoint) -> None:
         """Be where the checkpoint was taken."""
         path = self.config.folder()
         refuse_changes(TrainConfig.from_json(saved.meta["config"]), self.config)
-        restore(path, saved, self.net, self.decoder, self.optimizer, self.average)
+        place = {"rank": self.fabric.global_rank, "world": self.fabric.world_size}
+        restore(path, saved, self.net, self.decoder, self.optimizer, self.average, **place)
         self.epoch, self.step = saved.meta["epoch"], saved.meta["step"]
         self.rows, self.seconds = saved.meta["rows"], saved.meta["seconds"]
         self.sittings = [*saved.meta["sittings"], *self.sittings]
@@ -393,15 +394,3 @@ class _Training:
             if self.config.keep != "all":
                 self.folder.drop_checkpoints()
         return result
-
-
-class _NetOf(nn.Module):
-    """The net alone, in the precision that it trains in."""
-
-    def __init__(self, fabric: "Fabric", net: CapsNet) -> None:
-        super().__init__()
-        self.fabric, self.net = fabric, net
-
-    def forward(self, images: Tensor) -> Tensor:
-        with self.fabric.autocast():
-            return self.net(images)

@@ -59,7 +59,7 @@ def environment(**changes):
     return kept | {"OMP_NUM_THREADS": "1"} | changes
 
 
-def run(words, **options):
+def run(words, **variables):
     return subprocess.run(
-        [COMMAND, *map(str, words)], env=environment(), capture_output=True, text=True, check=False, **options
+        [COMMAND, *map(str, words)], env=environment(**variables), capture_output=True, text=True, check=False
     )

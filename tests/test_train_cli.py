@@ -194,6 +194,24 @@ def test_two_processes_follow_one(tmp_path, dataset):
     )
 
 
+def test_processes_that_draw_lots_resume_to_the_same_bits(tmp_path, dataset):
+    """Of the last 5 images one process has 3 and the other 2, so their random states part."""
+    uneven = {"devices": 2, "epochs": 12, "batch_size": 10, "limit": 95, "drop_capsules": 0.2, "flip": True}
+    process = start(small_runs.arguments(dataset, tmp_path / "stopped", **uneven))
+    wait_for(tmp_path / "stopped/last.ckpt")
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "test"}
+    other = small_runs.run(["train", "--resume", "--out", tmp_path / "stopped"], **alone)
+    assert other.returncode == 2
+    assert "is a run of 2 processes, not of 1; go on with it with as many" in other.stderr
+    resumed = small_runs.run(["train", "--resume", "--out", tmp_path / "stopped"])
+    assert resumed.returncode == 0, resumed.stderr
+    assert small_runs.run(small_runs.arguments(dataset, tmp_path / "whole", **uneven)).returncode == 0
+    assert_same_weights(tmp_path / "stopped", tmp_path / "whole")
+
+
 def test_torchrun_starts_the_processes(tmp_path, dataset):
     """Its variables, as it sets them for each of two processes on one machine."""
     words = small_runs.arguments(dataset, tmp_path / "run", epochs=1)

@@ -25,7 +25,7 @@ class Reproduce(EngineOptions):
     """
 
     target: Positional[Literal[tuple(TARGETS)]] = "glance"  # type: ignore[valid-type]  # the table is the one list
-    """glance: Table 1's Fashion-MNIST column, each depth once, both collapses, all figures; or a table; figures; all."""
+    """glance: Table 1's Fashion-MNIST column, each depth once, both collapses, all figures; a table; figures; all."""
     profile: Literal[tuple(PROFILES)] = "quick"  # type: ignore[valid-type]
     """How much to spend: quick, short or paper; `--plan` says what that is."""
     seeds: int | None = None
