@@ -14,6 +14,7 @@ from capsroute.commands.data import Data
 from capsroute.commands.reproduce import Reproduce
 from capsroute.commands.results import Diagnose, Evaluate, Predict
 from capsroute.commands.routings import Routings
+from capsroute.commands.sweep import Sweep
 from capsroute.commands.train import Train, saved_options
 from capsroute.errors import CapsrouteError
 
@@ -53,6 +54,7 @@ def _commands(arguments: list[str]) -> Any:
         | Annotated[Predict, subcommand("predict")]
         | Annotated[Diagnose, subcommand("diagnose")]
         | Annotated[Reproduce, subcommand("reproduce")]
+        | Annotated[Sweep, subcommand("sweep")]
         | Annotated[Data, subcommand("data")]
         | Annotated[Routings, subcommand("routings")]
     )

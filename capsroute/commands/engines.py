@@ -1,5 +1,8 @@
 """Options of the commands that do many runs: where, and how many at once."""
 
+import os
+import shlex
+import sys
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,3 +41,8 @@ class EngineOptions:
         require_number("cpus_per_run", self.cpus_per_run, 0, 1e4)
         require_number("gpus_per_run", self.gpus_per_run, 0, 1e3)
         return RayEngine(self.address, self.cpus_per_run, self.gpus_per_run, self.jobs)
+
+
+def command_line() -> str:
+    """The command that is running, as one would type it again."""
+    return shlex.join([os.path.basename(sys.argv[0]), *sys.argv[1:]])

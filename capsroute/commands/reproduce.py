@@ -1,8 +1,5 @@
 """`capsroute reproduce`."""
 
-import os
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional
 
-from capsroute.commands.engines import EngineOptions
+from capsroute.commands.engines import EngineOptions, command_line
 from capsroute.errors import InputError, require_whole
 from capsroute.paper.plan import TARGETS, Plan, make_plan
 from capsroute.paper.profiles import PROFILES
@@ -43,11 +40,14 @@ class Reproduce(EngineOptions):
     report_only: bool = False
     """Run nothing; make the report of what is there."""
     records: Path | None = None
-    """With --report-only: an archive of records, such as results/paper/quick.jsonl, in place of the store."""
+    """With --report-only: an archive of records, such as results/paper/short.jsonl, in place of the store."""
+    archive: Path | None = None
+    """Also keep the records of the finished runs in this one file, a line each."""
 
     def run(self) -> None:
-        from capsroute.paper.run import do_runs, make_report
+        from capsroute.paper.run import do_runs, make_report, records_of
         from capsroute.sweeps.monitor import Monitor
+        from capsroute.sweeps.records import save_records
 
         profile = PROFILES[self.profile]
         seeds = profile.seeds if self.seeds is None else require_whole("seeds", self.seeds)
@@ -67,6 +67,8 @@ class Reproduce(EngineOptions):
             failures = do_runs(plan, self.make_engine, Monitor(self.quiet), command_line())
         command = f"capsroute reproduce {self.target} --profile {self.profile} --seeds {seeds}"
         folder = self.store / self.profile / f"report-{self.target}"
+        if self.archive is not None:
+            save_records(self.archive, records_of(plan, self.records))
         report, page = make_report(plan, folder, failures, command, self.records)
         if not self.quiet:
             for table in report.tables:
@@ -101,11 +103,6 @@ class Reproduce(EngineOptions):
             seconds = estimate_seconds(plan, self.jobs)
             text = f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
             console.print(f"about {text}, by a measured step of each net", markup=False)
-
-
-def command_line() -> str:
-    """The command that is running, as one would type it again."""
-    return shlex.join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
 
 
 def _shown(filled: Any, note: str) -> Table:

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from capsroute.paper.cells import CHANCE, COLUMNS, DEPTHS, TABLE_1_LAMBDA, Setting, cells_of
 from capsroute.paper.plan import ARA, FASHION, dra
-from capsroute.paper.tables import Measured, Results
+from capsroute.paper.tables import Results
+from capsroute.sweeps.records import Measured
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not enough runs"
 ENOUGH_RUNS = 3
@@ -26,6 +27,11 @@ class Verdict:
 def check_claims(results: Results) -> list[Verdict]:
     """Every claim that the measured settings say something about."""
     return [*_adaptive_beats_dynamic(results), *_deeper_is_better(results), *_dynamic_dies(results), *_small(results)]
+
+
+def at_chance(measured: Measured) -> bool:
+    """Whether the net tells nothing: within three points of what guessing gives."""
+    return measured.mean < CHANCE + 3
 
 
 def compare(claim: str, better: Measured, worse: Measured) -> Verdict:
@@ -65,7 +71,7 @@ def _dynamic_dies(results: Results) -> Iterator[Verdict]:
         stacked = results.get(dra(layers))
         if stacked:
             states = ", ".join(record.state for record in stacked.records)
-            dead = stacked.at_chance or stacked.states == ["collapsed"]
+            dead = at_chance(stacked) or stacked.states == ["collapsed"]
             yield Verdict(
                 f"{FASHION}: DRA in {layers} layers collapses",
                 HOLDS if dead else FAILS,
@@ -85,8 +91,8 @@ def _small(results: Results) -> Iterator[Verdict]:
     numbers = []
     as_claimed = against = False
     for lam, depths in both.items():
-        shallow = depths[2].at_chance
-        deep = [measured.at_chance for layers, measured in depths.items() if layers > 2]
+        shallow = at_chance(depths[2])
+        deep = [at_chance(measured) for layers, measured in depths.items() if layers > 2]
         as_claimed = as_claimed or (not shallow and all(deep))
         against = against or (shallow and not all(deep))
         accuracies = ", ".join(f"{layers} layers {measured.mean:.1f}" for layers, measured in sorted(depths.items()))

@@ -15,8 +15,8 @@ from capsroute.paper.cells import LAYERS
 from capsroute.paper.claims import Verdict
 from capsroute.paper.page import PAGE
 from capsroute.paper.plan import Plan
-from capsroute.paper.tables import NOTHING, FilledTable, Measured, Results
-from capsroute.sweeps.records import Record
+from capsroute.paper.tables import NOTHING, FilledTable, Results
+from capsroute.sweeps.records import Measured, Record
 
 PAPER = "Ren, Shang, He: Adaptive Routing Between Capsules, 2019, https://arxiv.org/abs/1911.08119"
 

@@ -1,52 +1,13 @@
 """The paper's tables, filled: ours beside what is printed."""
 
-import math
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from capsroute.paper.cells import CHANCE, TITLES, Cell, Setting
+from capsroute.paper.cells import TITLES, Cell, Setting
 from capsroute.paper.plan import Plan
-from capsroute.sweeps.records import Record
+from capsroute.sweeps.records import Measured, Record
 
 NOTHING = "–"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The runs of one setting."""
-
-    records: tuple[Record, ...]
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.records)
-
-    @property
-    def mean(self) -> float:
-        """Mean accuracy in percent."""
-        return statistics.fmean(record.accuracy for record in self.records)
-
-    @property
-    def std(self) -> float:
-        """Deviation between seeds; of one run, not a number."""
-        return statistics.stdev(record.accuracy for record in self.records) if self.count > 1 else math.nan
-
-    @property
-    def states(self) -> list[str]:
-        """What went wrong in some of them: saturated, collapsed."""
-        return sorted({record.state for record in self.records} - {"ok"})
-
-    @property
-    def at_chance(self) -> bool:
-        """Whether the net tells nothing: within three points of what guessing gives."""
-        return self.mean < CHANCE + 3
-
-    def text(self) -> str:
-        """78.41 ± 0.12 (n=3)."""
-        spread = f" ± {self.std:.2f}" if self.count > 1 else ""
-        return f"{self.mean:.2f}{spread} (n={self.count})"
 
 
 Results = Mapping[Setting, Measured]

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +41,38 @@ class Record:
     def seed(self) -> int:
         """The run's seed."""
         return int(self.result["seed"])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Runs that differ in their seeds only."""
+
+    records: tuple[Record, ...]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.records)
+
+    @property
+    def mean(self) -> float:
+        """Mean accuracy in percent."""
+        return statistics.fmean(record.accuracy for record in self.records)
+
+    @property
+    def std(self) -> float:
+        """Deviation between seeds; of one run, not a number."""
+        return statistics.stdev(record.accuracy for record in self.records) if self.count > 1 else math.nan
+
+    @property
+    def states(self) -> list[str]:
+        """What went wrong in some of them: saturated, collapsed."""
+        return sorted({record.state for record in self.records} - {"ok"})
+
+    def text(self) -> str:
+        """78.41 ± 0.12 (n=3)."""
+        spread = f" ± {self.std:.2f}" if self.count > 1 else ""
+        return f"{self.mean:.2f}{spread} (n={self.count})"
 
 
 def read_run(folder: Path) -> Record | None:
