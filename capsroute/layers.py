@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from capsroute.convolution import Convolution
 from capsroute.errors import InputError, require_tensor, require_whole
 from capsroute.nonlinearity import squash
 from capsroute.routing import Observer, create_routing
@@ -28,7 +29,7 @@ class PrimaryCapsules(nn.Module):
         require_whole("in_channels", in_channels)
         require_whole("kernel_size", kernel_size)
         require_whole("stride", stride)
-        self.conv = nn.Conv2d(in_channels, groups * dim, kernel_size, stride)
+        self.conv = Convolution(in_channels, groups * dim, kernel_size, stride)
 
     def forward(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b i k"]:
         require_tensor("features", features, ("b", self.conv.in_channels, "h", "w"))

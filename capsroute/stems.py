@@ -11,6 +11,7 @@ from types import MappingProxyType
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from capsroute.convolution import Convolution
 from capsroute.errors import InputError, nearest
 
 
@@ -47,7 +48,7 @@ class Stem:
 
 
 def _paper(in_channels: int, channels: int, kernel: int) -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(in_channels, channels, kernel), nn.ReLU())
+    return nn.Sequential(Convolution(in_channels, channels, kernel), nn.ReLU(inplace=True))
 
 
 def _resnet(in_channels: int, channels: int, kernel: int) -> nn.Sequential:
