@@ -21,6 +21,8 @@ class Profile:
         return {**self.options, **self.by_dataset.get(dataset, {})}
 
 
+SHRINKING_SHIFT: Mapping[str, Any] = MappingProxyType({"shift": 2, "shift_end": 0})
+
 PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
     {
         profile.name: profile
@@ -33,9 +35,12 @@ PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
             ),
             Profile(
                 "short",
-                "short profile: all training images, 15 epochs, a one-cycle schedule",
+                "short profile: all training images, 15 epochs, a one-cycle schedule, averaged weights, weight decay "
+                "0.03; on the two MNISTs a shift of up to 2 pixels that shrinks to none",
                 seeds=3,
-                options={"epochs": 15, "schedule": "one-cycle"},
+                # Chosen on held-out images of Fashion-MNIST: scripts/recipe_runs.sh, results/recipe.jsonl.
+                options={"epochs": 15, "schedule": "one-cycle", "weight_decay": 0.03, "ema": 0.998},
+                by_dataset={"fashion-mnist": SHRINKING_SHIFT, "mnist": SHRINKING_SHIFT},
             ),
             Profile(
                 "paper",
