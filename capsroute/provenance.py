@@ -24,20 +24,20 @@ def provenance() -> dict[str, Any]:
 def commit() -> dict[str, Any]:
     """The commit of the source tree, and whether tracked files differ from it; nothing for an installed package.
 
-    A tree that was copied to another machine without its history says nothing either: there $CAPSROUTE_COMMIT names
-    the commit, ending in "-dirty" if it was not copied as it was.
+    Where git cannot tell, as in a tree that was copied to another machine without its history, $CAPSROUTE_COMMIT may
+    name the commit, ending in "-dirty" if it was not copied as it was.
     """
     root = Path(__file__).parents[1]
-    if not (root / ".git").exists():
-        told = os.environ.get(COMMIT_VARIABLE)
-        return {"id": told.removesuffix("-dirty"), "dirty": told.endswith("-dirty")} if told else {**UNKNOWN}
-    try:
-        run = {"cwd": root, "capture_output": True, "text": True, "check": True, "timeout": 10}
-        name = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()  # type: ignore[call-overload]
-        changes = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout  # type: ignore[call-overload]
-    except (OSError, subprocess.SubprocessError):
-        return {**UNKNOWN}
-    return {"id": name, "dirty": bool(changes.strip())}
+    if (root / ".git").exists():
+        try:
+            run = {"cwd": root, "capture_output": True, "text": True, "check": True, "timeout": 10}
+            name = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()  # type: ignore[call-overload]
+            changes = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout  # type: ignore[call-overload]
+            return {"id": name, "dirty": bool(changes.strip())}
+        except (OSError, subprocess.SubprocessError):
+            pass
+    told = os.environ.get(COMMIT_VARIABLE)
+    return {"id": told.removesuffix("-dirty"), "dirty": told.endswith("-dirty")} if told else {**UNKNOWN}
 
 
 def versions() -> dict[str, str]:
