@@ -33,9 +33,7 @@ def test_a_tree_with_history_says_its_commit_and_whether_it_differs(package: Pat
 
 
 @pytest.mark.parametrize("broken_history", [False, True])
-def test_a_copied_tree_is_told_its_commit(
-    package: Path, monkeypatch: pytest.MonkeyPatch, broken_history: bool
-) -> None:
+def test_a_copied_tree_is_told_its_commit(package: Path, monkeypatch: pytest.MonkeyPatch, broken_history: bool) -> None:
     if broken_history:
         (package / ".git").mkdir()
     assert provenance.commit() == {"id": None, "dirty": None}

@@ -10,7 +10,7 @@ from tyro.conf import Positional
 
 from capsroute.commands.engines import EngineOptions, command_line
 from capsroute.errors import InputError, require_whole
-from capsroute.paper.plan import TARGETS, Plan, make_plan
+from capsroute.paper.plan import TARGETS, Plan, Run, make_plan
 from capsroute.paper.profiles import PROFILES
 
 
@@ -38,38 +38,39 @@ class Reproduce(EngineOptions):
     plan: bool = False
     """Only print what would run and how long it would take."""
     report_only: bool = False
-    """Run nothing; make the report of what is there."""
-    records: Path | None = None
-    """With --report-only: an archive of records, such as results/paper/short.jsonl, in place of the store."""
+    """Report on what is there, without running anything."""
+    records: tuple[Path, ...] = ()
+    """Files of records (or stores) of runs that were finished elsewhere: they are not done again."""
     archive: Path | None = None
-    """Also keep the records of the finished runs in this one file, a line each."""
+    """Also keep the records of all finished runs in this one file, a line each."""
 
     def run(self) -> None:
-        from capsroute.paper.run import do_runs, make_report, records_of
+        from capsroute.paper.run import do_runs, make_report, records_of, runs_to_do
         from capsroute.sweeps.monitor import Monitor
-        from capsroute.sweeps.records import save_records
+        from capsroute.sweeps.records import load_records, save_records
 
         profile = PROFILES[self.profile]
         seeds = profile.seeds if self.seeds is None else require_whole("seeds", self.seeds)
-        if self.records is not None and not self.report_only:
-            raise InputError("--records is for --report-only; leave it out to run what is missing")
         options: dict[str, Any] = {"device": self.device, "precision": self.precision}
         plan = make_plan(self.target, profile, seeds, self.store, self.data_dir, options)
+        elsewhere = [record for path in self.records for record in load_records(path)]
+        todo = runs_to_do(plan, elsewhere)
         console = Console(highlight=False, soft_wrap=True)
         if not self.quiet:
-            self._introduce(plan, console)
+            self._introduce(plan, todo, console)
         if self.plan:
             return
         if not plan.runs:
             raise InputError("none of the datasets is on this machine; " + "; ".join(plan.missing.values()))
         failures = []
         if not self.report_only:
-            failures = do_runs(plan, self.make_engine, Monitor(self.quiet), command_line())
+            failures = do_runs(todo, self.make_engine, Monitor(self.quiet), command_line())
         command = f"capsroute reproduce {self.target} --profile {self.profile} --seeds {seeds}"
         folder = self.store / self.profile / f"report-{self.target}"
+        records = records_of(plan, elsewhere)
         if self.archive is not None:
-            save_records(self.archive, records_of(plan, self.records))
-        report, page = make_report(plan, folder, failures, command, self.records)
+            save_records(self.archive, records)
+        report, page = make_report(plan, records, folder, failures, command)
         if not self.quiet:
             for table in report.tables:
                 console.print(_shown(table, report.note()))
@@ -83,10 +84,9 @@ class Reproduce(EngineOptions):
             told = "; ".join(f"{run}: {why}" for run, why in failures)
             raise InputError(f"{len(failures)} runs failed, the report has the rest: {told}")
 
-    def _introduce(self, plan: Plan, console: Console) -> None:
+    def _introduce(self, plan: Plan, todo: list[Run], console: Console) -> None:
         from capsroute.paper.estimate import estimate_seconds
 
-        todo = [run for run in plan.runs if not run.job.done]
         console.print(
             f"{plan.target}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} done; {plan.profile.text}",
             markup=False,
@@ -97,10 +97,10 @@ class Reproduce(EngineOptions):
             console.print(f"{dataset} is not on this machine, its cells stay empty; get it: {way}", markup=False)
         if self.plan:
             for run in plan.runs:
-                done = "done" if run.job.done else "to do"
+                done = "to do" if run in todo else "done"
                 console.print(f"  {run.job.title}, seed {run.seed}: {done}, {run.job.folder}", markup=False)
         if todo and not self.report_only:
-            seconds = estimate_seconds(plan, self.jobs)
+            seconds = estimate_seconds(todo, self.jobs)
             text = f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
             console.print(f"about {text}, by a measured step of each net", markup=False)
 

@@ -8,7 +8,7 @@ from capsroute.config import TrainConfig
 from capsroute.data.table import DATASETS
 from capsroute.hardware import choose, make_fabric
 from capsroute.losses import margin_loss
-from capsroute.paper.plan import Plan
+from capsroute.paper.plan import Run
 
 STEPS = 2  # measured, after one that is not
 EVALUATION = 0.35  # of a training step, for as many images: forward only, in larger batches
@@ -38,13 +38,11 @@ def measure_step(config: TrainConfig) -> float:
     return (time.perf_counter() - began) / STEPS
 
 
-def estimate_seconds(plan: Plan, at_once: int) -> float:
-    """Seconds that the unfinished runs of the plan will take, `at_once` of them at a time."""
+def estimate_seconds(runs: list[Run], at_once: int) -> float:
+    """Seconds that these runs will take, `at_once` of them at a time."""
     measured: dict[tuple[object, ...], float] = {}
     total = 0.0
-    for run in plan.runs:
-        if run.job.done:
-            continue
+    for run in runs:
         config = run.job.config
         info = DATASETS[config.dataset]
         net = (info.shape, run.setting.layers, run.setting.routing)
