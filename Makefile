@@ -1,12 +1,13 @@
-# `make test` needs Python 3.11 or newer and nothing else: it builds .venv first.
+# `make reproduce` and `make test` need Python 3.11 or newer and nothing else: they build .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help bootstrap test lint format clean
+.PHONY: help bootstrap reproduce test lint format clean
 
 help:
+	@echo "make reproduce the paper at a glance, on whatever data is there: tables, figures, report.html"
 	@echo "make test      run the test suite"
 	@echo "make lint      ruff (check and format) and mypy"
 	@echo "make format    let ruff rewrite what lint would refuse"
@@ -20,6 +21,9 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
+
+reproduce: $(READY)
+	$(BIN)/capsroute reproduce glance --profile quick
 
 test: $(READY)
 	$(BIN)/python -m pytest

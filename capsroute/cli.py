@@ -11,6 +11,7 @@ from tyro.conf import subcommand
 
 from capsroute import __version__
 from capsroute.commands.data import Data
+from capsroute.commands.figures import Figures
 from capsroute.commands.reproduce import Reproduce
 from capsroute.commands.results import Diagnose, Evaluate, Predict
 from capsroute.commands.routings import Routings
@@ -54,6 +55,7 @@ def _commands(arguments: list[str]) -> Any:
         | Annotated[Predict, subcommand("predict")]
         | Annotated[Diagnose, subcommand("diagnose")]
         | Annotated[Reproduce, subcommand("reproduce")]
+        | Annotated[Figures, subcommand("figures")]
         | Annotated[Sweep, subcommand("sweep")]
         | Annotated[Data, subcommand("data")]
         | Annotated[Routings, subcommand("routings")]

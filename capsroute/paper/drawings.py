@@ -12,6 +12,7 @@ from capsroute.figures.couplings import draw_couplings
 from capsroute.figures.drawing import Drawing
 from capsroute.figures.gradients import draw_gradients
 from capsroute.figures.iterations import draw_iterations
+from capsroute.figures.of_run import IMAGES
 from capsroute.figures.saturation import draw_saturation
 from capsroute.models import CapsNet
 from capsroute.paper.accuracy import draw_accuracy
@@ -19,8 +20,6 @@ from capsroute.paper.cells import Setting
 from capsroute.paper.plan import Plan, Run, ara, dra
 from capsroute.paper.tables import Results
 from capsroute.saving import FINAL, load_all
-
-IMAGES = 200  # test images that a figure looks at
 
 
 class Kept(NamedTuple):
