@@ -4,20 +4,33 @@ import io
 import os
 import signal
 import sys
+from functools import reduce
+from importlib import import_module
+from operator import or_
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import tyro
 from tyro.conf import subcommand
 
 from capsroute import __version__
-from capsroute.commands.data import Data
-from capsroute.commands.figures import Figures
-from capsroute.commands.reproduce import Reproduce
-from capsroute.commands.results import Diagnose, Evaluate, Predict
-from capsroute.commands.routings import Routings
-from capsroute.commands.sweep import Sweep
-from capsroute.commands.train import Train, saved_options
 from capsroute.errors import CapsrouteError
+
+# Each command's module and class. Only the one that is run is imported: some need torch, and some must do without.
+COMMANDS = MappingProxyType(
+    {
+        "train": ("train", "Train"),
+        "evaluate": ("results", "Evaluate"),
+        "predict": ("results", "Predict"),
+        "diagnose": ("results", "Diagnose"),
+        "export": ("export", "Export"),
+        "reproduce": ("reproduce", "Reproduce"),
+        "figures": ("figures", "Figures"),
+        "sweep": ("sweep", "Sweep"),
+        "data": ("data", "Data"),
+        "routings": ("routings", "Routings"),
+    }
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,14 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"capsroute {__version__}")
         return 0
     try:
-        command: Any = tyro.cli(
-            _commands(arguments),
-            prog="capsroute",
-            description="Capsule networks, with every routing behind one small interface.",
-            args=arguments,
-            config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
-        )
-        command.run()
+        _parsed(arguments).run()
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -48,15 +54,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _commands(arguments: list[str]) -> Any:
-    return (
-        Annotated[Train, subcommand("train", default=saved_options(arguments))]
-        | Annotated[Evaluate, subcommand("evaluate")]
-        | Annotated[Predict, subcommand("predict")]
-        | Annotated[Diagnose, subcommand("diagnose")]
-        | Annotated[Reproduce, subcommand("reproduce")]
-        | Annotated[Figures, subcommand("figures")]
-        | Annotated[Sweep, subcommand("sweep")]
-        | Annotated[Data, subcommand("data")]
-        | Annotated[Routings, subcommand("routings")]
-    )
+def _parsed(arguments: list[str]) -> Any:
+    """The command with its options; without one that is known, all of them for tyro to list."""
+    name = arguments[0] if arguments else ""
+    options: dict[str, Any] = {"config": (tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes)}
+    if name in COMMANDS:
+        if name == "train":
+            from capsroute.commands.train import saved_options
+
+            options["default"] = saved_options(arguments)
+        return tyro.cli(_class(name), prog=f"capsroute {name}", args=arguments[1:], **options)
+    every: Any = reduce(or_, (Annotated[_class(known), subcommand(known)] for known in COMMANDS))
+    about = "Capsule networks, with every routing behind one small interface."
+    return tyro.cli(every, prog="capsroute", description=about, args=arguments, **options)
+
+
+def _class(name: str) -> Any:
+    module, kind = COMMANDS[name]
+    return getattr(import_module(f"capsroute.commands.{module}"), kind)

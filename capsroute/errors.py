@@ -8,9 +8,9 @@ import difflib
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex, TypeVar
 
-from torch import Tensor
+Anything = TypeVar("Anything")
 
 
 class CapsrouteError(Exception):
@@ -92,8 +92,10 @@ def require_sequence(name: str, value: object, example: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def require_tensor(name: str, value: object, shape: tuple[int | str, ...], advice: str = "") -> Tensor:
+def require_tensor(name: str, value: Anything, shape: tuple[int | str, ...], advice: str = "") -> Anything:
     """`value` if it is a floating-point tensor of this shape, where letters stand for any size; or an `InputError`."""
+    from torch import Tensor  # here, so that errors are told without it
+
     if not isinstance(value, Tensor):
         raise InputError(f"{name} must be a tensor of shape {_brackets(shape)}, got a {type(value).__name__}")
     fits = value.ndim == len(shape) and all(

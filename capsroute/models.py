@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -135,6 +136,14 @@ class CapsNet(nn.Module):
         if options.get("primary_stride") is not None and "capsules" not in options:
             preset["capsules"] = (None, *preset["capsules"][1:])
         return cls(**{**preset, **options})
+
+    @classmethod
+    def from_pretrained(cls, place: str | Path) -> "CapsNet":
+        """The net of an exported folder, or of a model hub's repository ("owner/name"; extra [hub]); for evaluation."""
+        from capsroute.export.hub import local_folder
+        from capsroute.saving import load
+
+        return load(local_folder(place))
 
     def forward(self, images: Float[Tensor, "b c h w"], observer: NetObserver | None = None) -> Float[Tensor, "b j d"]:
         """Class capsules. `observer(layer, step)` is called after each iteration of each capsule layer."""

@@ -66,28 +66,32 @@ class Predict:
     """Classify images of one's own, of any size: the class capsules' lengths."""
 
     run_folder: Positional[Path]
-    """A run folder, a final.safetensors, or a checkpoint."""
+    """A run folder, a final.safetensors, a checkpoint, an exported folder, .pt2 or .onnx; with --onnx, an image."""
     images: Positional[tuple[Path, ...]]
     """PNG or JPEG files."""
+    onnx: Path | None = None
+    """Take this exported .onnx file in place of a run: all that is named beside it are images. Needs no torch."""
     top: int = 3
     """How many classes to show."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> None:
-        from capsroute.predicting import predict
-        from capsroute.saving import load_all
+        from capsroute.predicting import open_classifier, predict
 
-        if not self.images:
+        source, images = self.run_folder, self.images
+        if self.onnx is not None:
+            source, images = self.onnx, (self.run_folder, *self.images)
+            if source.suffix != ".onnx":
+                raise InputError(f"--onnx {source}: must end in .onnx, as exported files do")
+        if not images:
             raise InputError("name at least one image: capsroute predict RUN image.png ...")
         require_whole("top", self.top)
-        net, _, meta = load_all(self.run_folder)
-        names = _class_names(meta, net.classes)
-        lengths = predict(net, list(self.images))
+        classifier = open_classifier(source)
         rows: list[dict[str, Any]] = []
-        for path, row in zip(self.images, lengths, strict=True):
-            order = row.argsort(descending=True)[: self.top].tolist()
-            told = [{"class": names[label], "length": round(row[label].item(), 6)} for label in order]
+        for path, row in zip(images, predict(classifier, images), strict=True):
+            order = (-row).argsort(kind="stable")[: self.top].tolist()
+            told = [{"class": classifier.classes[label], "length": round(float(row[label]), 6)} for label in order]
             rows.append({"image": str(path), "prediction": told[0]["class"], "lengths": told})
         if self.json:
             print(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -175,8 +179,3 @@ def _refuse_other_shape(in_shape: tuple[int, int, int], classes: int, dataset: A
             f"the net takes images of {in_shape} in {classes} classes; {dataset.title} has {dataset.shape} in "
             f"{len(dataset.classes)}"
         )
-
-
-def _class_names(meta: dict[str, Any], classes: int) -> list[str]:
-    names = meta.get("dataset", {}).get("classes")
-    return names if names and len(names) == classes else [str(label) for label in range(classes)]
