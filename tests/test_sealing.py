@@ -65,7 +65,8 @@ def test_a_sealed_file_is_accepted_and_no_other(kind):
 def test_another_content_cannot_borrow_a_seal(kind):
     make, seal, check = KINDS[kind]
     sealed = seal(make())
-    changes = {"onnx": (b"kept", b"left"), "zip": (b"content", b"another"), "safetensors": (b"\0\0\x80\x3f", b"\0\0\0\0")}
+    one, zero = b"\0\0\x80\x3f", b"\0\0\0\0"  # of a float32
+    changes = {"onnx": (b"kept", b"left"), "zip": (b"content", b"another"), "safetensors": (one, zero)}
     before, after = changes[kind]
     assert before in sealed
     with pytest.raises(DataError):
