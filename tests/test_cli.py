@@ -48,7 +48,7 @@ def data_run(tmp_path, *arguments, **variables):
 
 
 def test_data_list_tells_what_exists_and_what_is_here(tmp_path):
-    done = data_run(tmp_path, "list")
+    done = data_run(tmp_path, "list", COLUMNS="200")  # wide enough for a path, wherever the package lies
     assert done.returncode == 0
     for name in capsroute.DATASETS:
         assert name in done.stdout
