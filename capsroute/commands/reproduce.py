@@ -52,8 +52,9 @@ class Reproduce(EngineOptions):
         profile = PROFILES[self.profile]
         seeds = profile.seeds if self.seeds is None else require_whole("seeds", self.seeds)
         options: dict[str, Any] = {"device": self.device, "precision": self.precision}
-        plan = make_plan(self.target, profile, seeds, self.store, self.data_dir, options)
         elsewhere = [record for path in self.records for record in load_records(path)]
+        finished = {record.name for record in elsewhere}
+        plan = make_plan(self.target, profile, seeds, self.store, self.data_dir, options, finished)
         todo = runs_to_do(plan, elsewhere)
         console = Console(highlight=False, soft_wrap=True)
         if not self.quiet:
@@ -94,7 +95,8 @@ class Reproduce(EngineOptions):
         for dataset, used in plan.stand_ins.items():
             console.print(f"{dataset} is not on this machine: its {used}, inside the package, stands in", markup=False)
         for dataset, way in plan.missing.items():
-            console.print(f"{dataset} is not on this machine, its cells stay empty; get it: {way}", markup=False)
+            told = "cells without a finished run stay empty"
+            console.print(f"{dataset} is not on this machine, its {told}; get it: {way}", markup=False)
         if self.plan:
             for run in plan.runs:
                 done = "to do" if run in todo else "done"

@@ -30,8 +30,12 @@ class Setting:
     @property
     def title(self) -> str:
         """For a reader."""
-        how = "DRA" if self.routing == "dynamic" else f"ARA λ={self.lam:g}"
-        return f"{self.dataset}, {self.layers} layers, {how}"
+        return f"{self.dataset}, {self.layers} layers, {self.how}"
+
+    @property
+    def how(self) -> str:
+        """Its routing, as the paper calls it."""
+        return "DRA" if self.routing == "dynamic" else f"ARA λ={self.lam:g}"
 
     def options(self) -> dict[str, Any]:
         """Of `TrainConfig`."""

@@ -1,7 +1,7 @@
 """Which runs a reproduction needs: the settings of its target, times the seeds of its profile."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,9 @@ class Plan:
     stand_ins: Mapping[str, str]  # dataset -> what is used in its place
 
     def cells(self) -> list[Cell]:
-        """The cells of the tables that this plan is about."""
+        """The cells of the tables that this plan is about: its table's, or all that its settings stand in."""
+        if self.target in TITLES:
+            return cells_of(self.target)
         settings = set(TARGETS[self.target])
         return [cell for table in TITLES for cell in cells_of(table) if cell.setting in settings]
 
@@ -68,46 +70,49 @@ class Plan:
 
 
 def make_plan(
-    target: str, profile: Profile, seeds: int, store: Path, data_dir: Path | None, options: dict[str, Any]
+    target: str,
+    profile: Profile,
+    seeds: int,
+    store: Path,
+    data_dir: Path | None,
+    options: dict[str, Any],
+    finished: Collection[str] = (),
 ) -> Plan:
     """The plan for a target; `options` are further ones of `TrainConfig`, for every run.
 
-    Where Fashion-MNIST is not on this machine, its sample stands in for it, and everything made so says so.
+    Runs that are finished, in the store or, by their names, elsewhere, are part of it whether their data is here or
+    not. Where Fashion-MNIST is not on this machine, its sample stands in for it, and everything made so says so; but
+    not beside finished runs on all of it, whose accuracies are others.
     """
     missing: dict[str, str] = {}
     stand_ins: dict[str, str] = {}
-    runs = []
-    for setting in TARGETS[target]:
-        dataset = _available(setting.dataset, data_dir, missing, stand_ins)
-        if dataset is None:
-            continue
-        for seed in range(seeds):
-            shown = dataclasses.replace(setting, dataset=dataset)
-            kept = "net" if seed == 0 and setting in FIGURE_SETTINGS else "result"  # figures look into these nets
-            job = make_job(
-                store / profile.name,
-                shown.name,
-                shown.title,
-                {
-                    **profile.options_for(setting.dataset),
-                    **shown.options(),
-                    **options,
-                    "seed": seed,
-                    "data_dir": data_dir,
-                    "keep": kept,
-                },
-            )
-            runs.append(Run(setting, seed, job))
-    # A seed of everything before a second seed of anything: the tables fill evenly.
-    runs.sort(key=lambda run: run.seed)
+    runs: list[Run] = []
+    settings = TARGETS[target]
+
+    def run_of(setting: Setting, seed: int, dataset: str) -> Run:
+        shown = dataclasses.replace(setting, dataset=dataset)
+        kept = "net" if seed == 0 and setting in FIGURE_SETTINGS else "result"  # figures look into these nets
+        own = {"seed": seed, "data_dir": data_dir, "keep": kept}
+        chosen = {**profile.options_for(setting.dataset), **shown.options(), **options, **own}
+        return Run(setting, seed, make_job(store / profile.name, shown.name, shown.title, chosen))
+
+    for dataset in dict.fromkeys(setting.dataset for setting in settings):
+        pairs = [(setting, seed) for setting in settings if setting.dataset == dataset for seed in range(seeds)]
+        mine = [run_of(setting, seed, dataset) for setting, seed in pairs]
+        if not is_here(dataset, data_dir):
+            done = [run for run in mine if run.job.done or run.job.folder.name in finished]
+            if dataset == FASHION and not done:
+                stand_ins[dataset] = SAMPLE
+                mine = [run_of(setting, seed, SAMPLE) for setting, seed in pairs]
+            elif len(done) < len(mine):
+                missing[dataset] = f"capsroute data fetch {dataset}, or --data-dir FOLDER where it is"
+                mine = done
+        runs += mine
+    # A seed of everything before a second seed of anything, so that the tables fill evenly; else in the target's order.
+    runs.sort(key=lambda run: (run.seed, settings.index(run.setting)))
     return Plan(target, profile, tuple(runs), missing, stand_ins)
 
 
-def _available(dataset: str, data_dir: Path | None, missing: dict[str, str], stand_ins: dict[str, str]) -> str | None:
-    if all(find_split(DATASETS[dataset], data_dir, split) for split in SPLITS):
-        return dataset
-    if dataset == FASHION:
-        stand_ins[dataset] = SAMPLE
-        return SAMPLE
-    missing[dataset] = f"capsroute data fetch {dataset}, or --data-dir FOLDER where it is"
-    return None
+def is_here(dataset: str, data_dir: Path | None) -> bool:
+    """Whether both splits of a named dataset are on this machine."""
+    return all(find_split(DATASETS[dataset], data_dir, split) for split in SPLITS)

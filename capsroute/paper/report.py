@@ -91,7 +91,8 @@ class Report:
             rows = "\n".join(f"| {v.claim} | **{v.verdict}** | {v.numbers} |" for v in self.verdicts)
             parts.append(f"## Claims of the paper\n\n| claim | verdict | numbers |\n|---|---|---|\n{rows}")
         if self.failures:
-            parts.append("## Failed runs\n\n" + "\n".join(f"- {run}: {why}" for run, why in self.failures))
+            lines = [f"- {run}: {' '.join(why.split())}" for run, why in self.failures]  # why may be of several lines
+            parts.append("## Failed runs\n\n" + "\n".join(lines))
         for drawing in self.drawings:
             parts.append(f"## {drawing.title}\n\n![{drawing.title}](figures/{drawing.name}.svg)\n\n{drawing.caption}")
         parts.append("## Machines\n\n" + "\n".join(f"- {line}" for line in self.machines()))
@@ -122,9 +123,11 @@ def as_csv(table: FilledTable) -> str:
     for (row, column), filled in table.cells.items():
         measured = filled.measured
         ours: list[Any] = ["", "", 0]
+        difference = ""
         if measured is not None:
             ours = [f"{measured.mean:.4f}", f"{measured.std:.4f}" if measured.count > 1 else "", measured.count]
-        writer.writerow([row, column, *ours, filled.cell.printed, filled.difference, filled.note])
+            difference = filled.difference
+        writer.writerow([row, column, *ours, filled.cell.printed, difference, filled.note])
     return text.getvalue()
 
 

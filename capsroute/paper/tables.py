@@ -60,7 +60,7 @@ def collect(plan: Plan, records: list[Record]) -> Results:
 
 
 def fill_tables(plan: Plan, results: Results) -> list[FilledTable]:
-    """The tables that the plan has cells of; of a table that it touches, all cells are shown."""
+    """The tables that the plan has cells of, with these cells."""
     tables = []
     for name, title in TITLES.items():
         cells = [cell for cell in plan.cells() if cell.table == name]

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from capsroute.errors import InterruptedSweepError
 from capsroute.settings import noted_signals
@@ -15,6 +15,7 @@ BUSY_SECONDS = 3.0  # before a run that another process holds is asked for again
 ATTEMPTS = 2
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Where runs are done."""
 
