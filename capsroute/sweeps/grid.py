@@ -73,7 +73,18 @@ def _combination(varied: dict[str, str], chosen: dict[str, str], seeds: int, sto
     options = _parsed(chosen)
     title = ", ".join(f"{name}={value}" for name, value in varied.items()) or "the run"
     name = "-".join(f"{name}={Path(value).name}" for name, value in varied.items())[:LONGEST_NAME] or "run"
-    return Combination(varied, tuple(make_job(store, name, title, {**options, "seed": seed}) for seed in range(seeds)))
+    jobs = (make_job(store, name, title, {**options, "seed": seed}) for seed in range(seeds))
+    return Combination(varied, tuple(map(_found_again, jobs)))
+
+
+def _found_again(job: Job) -> Job:
+    """The job in the folder that it has under another name, from a grid in which other options were varied."""
+    if job.folder.exists():
+        return job
+    ending = job.folder.name[job.folder.name.rindex("-seed") :]
+    for folder in sorted(job.folder.parent.glob(f"*{ending}")):
+        return dataclasses.replace(job, config=dataclasses.replace(job.config, out=folder))
+    return job
 
 
 def _read_axes(words: Sequence[str]) -> list[Axis]:
@@ -90,7 +101,10 @@ def _read_axes(words: Sequence[str]) -> list[Axis]:
             raise InputError(f"--grid {word}: a training run has no option {name!r}; {nearest(name, known)}")
         if name in [axis.name for axis in axes]:
             raise InputError(f"--grid {word}: {name} is given twice; write all its values in one word")
-        axes.append(Axis(name, tuple(value.strip() for value in values.split(SEPARATOR))))
+        axis = Axis(name, tuple(value.strip() for value in values.split(SEPARATOR)))
+        if not all(axis.values):
+            raise InputError(f"--grid {word}: a value is missing beside a comma")
+        axes.append(axis)
     return axes
 
 
@@ -100,8 +114,10 @@ def _parsed(chosen: dict[str, str]) -> dict[str, Any]:
     hints = {field.name: field.type for field in dataclasses.fields(TrainConfig)}
     for name, value in chosen.items():
         flag = "--" + name.replace("_", "-")
-        if value.lower() in ("true", "false"):
+        if hints[name] is bool and value.lower() in ("true", "false"):
             words.append(flag if value.lower() == "true" else flag.replace("--", "--no-", 1))
+        elif value.lower() in ("true", "false", "none"):  # of options that are none of the two if not given
+            words += [flag, value.capitalize()]
         else:
             words += [flag, *(value.split(WITHIN) if "tuple" in str(hints[name]) else [value])]
     told = io.StringIO()
