@@ -1,5 +1,6 @@
 """Runs on a Ray cluster: a task each, on any node that sees the store."""
 
+import time
 from typing import Any
 
 from capsroute.config import TrainConfig
@@ -27,7 +28,7 @@ class RayEngine:
             try:
                 ray.init(address=None if address == "local" else address, log_to_driver=False, configure_logging=False)
             except (ConnectionError, ValueError, TimeoutError, RuntimeError) as error:
-                reason = str(error).splitlines()[0]
+                reason = next(iter(str(error).splitlines()), type(error).__name__)
                 raise InputError(
                     f"--address {address}: no Ray cluster answers there ({reason}); start one with: ray start --head"
                 ) from error
@@ -43,7 +44,8 @@ class RayEngine:
 
     def ended(self, timeout: float) -> list[tuple[Job, Outcome]]:
         """The jobs that ended by now; waits for one, but no longer than this."""
-        if not self._jobs:
+        if not self._jobs:  # all that is left is held by others
+            time.sleep(timeout)
             return []
         ready, _ = self.ray.wait(list(self._jobs), num_returns=1, timeout=timeout)
         results = []
@@ -52,7 +54,8 @@ class RayEngine:
             try:
                 outcome = self.ray.get(reference)
             except self.ray.exceptions.RayError as error:
-                outcome = Outcome("lost", f"Ray: {type(error).__name__}: {str(error).splitlines()[0]}")
+                reason = next(iter(str(error).splitlines()), "no reason given")
+                outcome = Outcome("lost", f"Ray: {type(error).__name__}: {reason}")
             results.append((job, outcome))
         return results
 

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -31,13 +32,16 @@ class LocalEngine:
 
     def start(self, job: Job) -> bool:
         """Give the job to an idle worker, if there is one."""
+        for dead in [worker for worker in self._pool if worker.job is None and not worker.process.is_alive()]:
+            self._dismiss(dead)  # ended by someone else, between two runs
         worker = next((worker for worker in self._pool if worker.job is None), None)
         if worker is None:
             if len(self._pool) == self.workers:
                 return False
             worker = self._hire()
         worker.job = job
-        worker.pipe.send(job.config)
+        with suppress(OSError):  # it ended just now: `ended` will tell
+            worker.pipe.send(job.config)
         return True
 
     def ended(self, timeout: float) -> list[tuple[Job, Outcome]]:
@@ -52,9 +56,8 @@ class LocalEngine:
             assert worker.job is not None
             try:
                 outcome = pipe.recv()
-            except EOFError:
-                worker.process.join()
-                self._pool.remove(worker)
+            except (EOFError, OSError):  # a reset, if it ended before it read its order
+                self._dismiss(worker)
                 outcome = Outcome("lost", f"its process ended with status {worker.process.exitcode}")
             results.append((worker.job, outcome))
             worker.job = None
@@ -72,6 +75,12 @@ class LocalEngine:
             if worker.process.is_alive():
                 worker.process.kill()
         self._pool = []
+
+    def _dismiss(self, worker: _Worker) -> None:
+        """Forget a process that has ended."""
+        worker.process.join()
+        worker.pipe.close()
+        self._pool.remove(worker)
 
     def _hire(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
