@@ -4,7 +4,7 @@ import io
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,16 +45,20 @@ class Drawing:
     title: str
     caption: str
     figure: "Figure"
+    _made: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)  # drawn once for file and page
 
     def content(self, suffix: str) -> bytes:
         """The figure, with its caption below, as a file of this format."""
+        if suffix in self._made:
+            return self._made[suffix]
         import matplotlib as mpl
 
         buffer = io.BytesIO()
         with mpl.rc_context(STYLE):
             metadata = {"Date": None} if suffix == "svg" else {}
             self.figure.savefig(buffer, format=suffix, dpi=160, metadata=metadata, facecolor="white")
-        return buffer.getvalue()
+        self.figure.set_layout_engine("none")  # everything has its place now; finding it takes longer than drawing
+        return self._made.setdefault(suffix, buffer.getvalue())
 
     def save(self, folder: Path) -> list[Path]:
         """Write it as SVG and PNG."""

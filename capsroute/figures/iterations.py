@@ -1,6 +1,7 @@
 """Both routings at work on the same votes, drawn in the plane: lower capsules, and the capsule that they make."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -86,15 +87,19 @@ def draw_iterations(
         for panels, (routing, steps) in zip(grid, rows.items(), strict=True):
             for iteration, (axes, now) in enumerate(zip(panels, steps, strict=True)):
                 heaviest = max(float(step.weights.max()) for step in steps)
-                for vote, weight in zip(now.votes.tolist(), now.weights.tolist(), strict=True):
-                    colour, alpha = COLOURS[0], 0.15 + 0.7 * weight / heaviest
-                    axes.annotate(
-                        "", vote, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "alpha": alpha, "lw": 0.7}
-                    )
-                arrow = {"arrowstyle": "-|>", "color": COLOURS[1], "lw": 2.4}
-                axes.annotate("", now.v.tolist(), (0, 0), arrowprops=arrow)
+                shades = [(COLOURS[0], 0.15 + 0.7 * weight / heaviest) for weight in now.weights.tolist()]
+                _draw_arrows(axes, now.votes.tolist(), shades, 0.006)
+                _draw_arrows(axes, [now.v.tolist()], [(COLOURS[1], 1.0)], 0.02)
                 axes.plot(*zip(*now.votes.tolist(), now.v.tolist(), (0, 0), strict=True), ".", ms=1.5, color=GREY)
                 axes.set_title(f"{routing}, iteration {iteration + 1}\n‖v‖ = {now.length:.3f}")
                 axes.margins(0.08)
                 axes.tick_params(labelsize=7)
     return Drawing(name, "Both routings' iterations, from real votes", caption, figure)
+
+
+def _draw_arrows(axes: Any, ends: list[list[float]], colours: list[tuple[str, float]], width: float) -> None:
+    """From the origin to these points; `width` as a share of the panel's."""
+    xs, ys = zip(*ends, strict=True)
+    start = [0.0] * len(ends)
+    whole = {"angles": "xy", "scale_units": "xy", "scale": 1}
+    axes.quiver(start, start, xs, ys, color=colours, width=width, headwidth=3.5, headlength=4.5, **whole)

@@ -57,8 +57,16 @@ def do_job(config: TrainConfig, fit: Callable[[TrainConfig], object]) -> Outcome
     except CapsrouteError as error:  # missing data or a divergence is the same the next time; a full disk may not be
         return Outcome("failed", str(error), final=isinstance(error, InputError | DataError | DivergedError))
     except Exception as error:  # a defect must not end the other runs
-        if folder.is_dir():
-            with (folder / LOG).open("a") as log:
-                log.write(traceback.format_exc())
-        return Outcome("failed", f"{type(error).__name__}: {error}; see {folder / LOG}")
+        return Outcome("failed", f"{type(error).__name__}: {error}{_logged(folder)}")
     return Outcome("finished")
+
+
+def _logged(folder: Path) -> str:
+    """Write the traceback of the error that is being handled to the run's log; where to see it, if that went well."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / LOG).open("a") as log:
+            log.write(traceback.format_exc())
+    except OSError:
+        return ""
+    return f"; see {folder / LOG}"
