@@ -66,11 +66,11 @@ def draw_architecture(net: CapsNet, source: str, name: str = "architecture") -> 
 
     blocks = blocks_of(net)
     caption = f"{parameter_count(net):,} parameters. Above the arrows: how; below: parameters. {source}"
-    width = BLOCK * len(blocks)
+    width = BLOCK * (len(blocks) - 0.4)  # nothing leads to the first
     with new_figure(width, 2.5, caption) as figure:
         axes = figure.subplots()
         axes.set_axis_off()
-        axes.set_xlim(-0.1, len(blocks) + 0.05)
+        axes.set_xlim(0.4, len(blocks))
         axes.set_ylim(-1.15, 1.3)
         for place, block in enumerate(blocks):
             half = 0.25 + 0.5 * min(1.0, block.count / 1152) ** 0.4

@@ -50,7 +50,7 @@ def draw_couplings(
             axes.plot(ranks, values.mean(0), color=colour, linestyle=style, label=f"iteration {iteration + 1}")
         axes.axhline(even, color=GREY, linewidth=0.8)
         axes.annotate(f"1/J = {even:g}", (ranks[-1], even), (0, -3), textcoords="offset points", ha="right", va="top")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, max(axes.get_ylim()[1], 2 * even))  # room for the legend where nothing is above the line
         axes.set_xlim(1, ranks[-1])
         axes.set_xlabel("rank of the coefficient")
         axes.set_ylabel("coupling coefficient")

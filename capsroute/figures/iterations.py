@@ -80,7 +80,7 @@ def draw_iterations(
     caption = (
         f"The {min(SHOWN, lower)} longest of {lower:,} votes for the true class (arrows; darker: larger coupling "
         "coefficient) and the capsule v that they make (thick), in the plane of their sum and their largest further "
-        f"variation. Scales differ between rows. {source}"
+        f"variation. Scales differ between rows and directions. {source}"
     )
     with new_figure(6.6, 6.0, caption) as figure:
         grid = figure.subplots(len(rows), ITERATIONS, sharex="row", sharey="row")
@@ -90,8 +90,9 @@ def draw_iterations(
                 shades = [(COLOURS[0], 0.15 + 0.7 * weight / heaviest) for weight in now.weights.tolist()]
                 _draw_arrows(axes, now.votes.tolist(), shades, 0.006)
                 _draw_arrows(axes, [now.v.tolist()], [(COLOURS[1], 1.0)], 0.02)
-                axes.plot(*zip(*now.votes.tolist(), now.v.tolist(), (0, 0), strict=True), ".", ms=1.5, color=GREY)
-                axes.set_title(f"{routing}, iteration {iteration + 1}\n‖v‖ = {now.length:.3f}")
+                points = zip(*now.votes.tolist(), now.v.tolist(), (0, 0), strict=True)
+                axes.plot(*points, ".", ms=1.5, color=GREY, zorder=4)
+                axes.set_title(f"{routing}, iteration {iteration + 1}\n‖v‖ = {now.length:.3g}")
                 axes.margins(0.08)
                 axes.tick_params(labelsize=7)
     return Drawing(name, "Both routings' iterations, from real votes", caption, figure)
@@ -102,4 +103,4 @@ def _draw_arrows(axes: Any, ends: list[list[float]], colours: list[tuple[str, fl
     xs, ys = zip(*ends, strict=True)
     start = [0.0] * len(ends)
     whole = {"angles": "xy", "scale_units": "xy", "scale": 1}
-    axes.quiver(start, start, xs, ys, color=colours, width=width, headwidth=3.5, headlength=4.5, **whole)
+    axes.quiver(start, start, xs, ys, color=colours, width=width, headwidth=3.5, headlength=4.5, zorder=3, **whole)

@@ -42,7 +42,9 @@ def draw_accuracy(results: Results, source: str, name: str = "accuracy") -> Draw
             axes.set_title(title)
             if table == "table4":
                 axes.axhline(CHANCE, color=GREY, linewidth=0.8)
-                axes.annotate("chance", (0, CHANCE), (0, 2), textcoords="offset points", fontsize=7, color=GREY)
+                axes.set_ylim(bottom=0)
+                below = {"xytext": (0, -4), "textcoords": "offset points", "va": "top"}
+                axes.annotate("chance", (0, CHANCE), fontsize=7, color=GREY, **below)
         panels[0].set_ylabel("accuracy in percent")
         handles, labels = max((axes.get_legend_handles_labels() for axes in panels), key=lambda both: len(both[1]))
         figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=7.5)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from capsroute.paper.cells import CHANCE, COLUMNS, DEPTHS, TABLE_1_LAMBDA, Setting, cells_of
-from capsroute.paper.plan import ARA, FASHION, dra
+from capsroute.paper.plan import ARA, dra
 from capsroute.paper.tables import Results
 from capsroute.sweeps.records import Measured
 
@@ -81,7 +81,7 @@ def _dynamic_dies(results: Results) -> Iterator[Verdict]:
             dead = [record.state == "collapsed" or record.accuracy < DEAD_BELOW for record in stacked.records]
             states = ", ".join(record.state for record in stacked.records)
             yield Verdict(
-                f"{FASHION}: DRA in {layers} layers collapses",
+                f"F-MNIST: DRA in {layers} layers collapses",
                 HOLDS if all(dead) else OPEN if any(dead) else FAILS,
                 f"{stacked.text()}, chance is {CHANCE:.0f}; {states}",
             )

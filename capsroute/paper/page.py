@@ -17,16 +17,23 @@ code { overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; min-width: 60%; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .4rem .7rem; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
-thead th { background: var(--band); white-space: nowrap; }
+thead th { background: var(--band); }
+th { white-space: nowrap; }
+tbody th { position: sticky; left: 0; background: var(--paper); }
 td b { white-space: nowrap; } td span { display: block; color: var(--soft); font-size: .8rem; white-space: nowrap; }
-table.text td:last-child { min-width: 16rem; }
+td span.note { white-space: normal; min-width: 9rem; max-width: 11rem; }
+table.text td { overflow-wrap: anywhere; } table.text td:first-child { min-width: 20rem; }
+@media (max-width: 40rem) { table.text thead { display: none; } table.text tr { display: block; padding: .4rem 0;
+  border-bottom: 1px solid var(--line); } table.text td { display: block; border: 0; padding: .1rem 0;
+  min-width: 0 !important; } }
 .note { color: var(--soft); font-size: .85rem; }
 .holds { color: var(--good); } .does-not-hold { color: var(--bad); }
-figure { margin: 0; background: #ffffff; border: 1px solid var(--line); border-radius: 4px; padding: .5rem; }
+figure { margin: 0; background: #ffffff; border: 1px solid var(--line); border-radius: 4px; padding: .5rem;
+  overflow-x: auto; }
 img { display: block; width: 100%; height: auto; max-width: 52rem; margin: auto; }
 li { overflow-wrap: anywhere; }
 @media print { body { max-width: none; font-size: 11pt; } h2, figure, tr { break-inside: avoid; }
-  :root { --ink: #000; --paper: #fff; --soft: #444; } }
+  img { min-width: 0 !important; } :root { --ink: #000; --paper: #fff; --soft: #444; } }
 </style></head><body><h1>$title</h1>
 $body
 </body></html>

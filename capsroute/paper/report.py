@@ -20,6 +20,8 @@ from capsroute.sweeps.records import Measured, Record
 
 PAPER = "Ren, Shang, He: Adaptive Routing Between Capsules, 2019, https://arxiv.org/abs/1911.08119"
 
+LEGIBLE_REM = 5.0  # of the page for an inch of a figure
+
 
 @dataclass(frozen=True)
 class Report:
@@ -108,7 +110,8 @@ class Report:
         if self.verdicts:
             parts.append(_verdicts_html(self.verdicts))
         if self.failures:
-            parts.append(_plain_table("Failed runs", ["run", "what was wrong"], [list(row) for row in self.failures]))
+            rows = [list(row) for row in self.failures]
+            parts.append(_plain_table("Failed runs", ["run", "what was wrong"], rows, kind="text"))
         parts += [_figure_html(drawing) for drawing in self.drawings]
         machines = "".join(f"<li>{html.escape(line)}</li>" for line in self.machines())
         parts.append(f"<h2>Machines</h2><ul>{machines}</ul>")
@@ -199,12 +202,12 @@ def _table_html(table: FilledTable, note: str) -> str:
     )
 
 
-def _plain_table(title: str, columns: list[str], rows: list[list[str]], note: str = "") -> str:
+def _plain_table(title: str, columns: list[str], rows: list[list[str]], note: str = "", kind: str = "") -> str:
     head = "".join(f"<th scope=col>{html.escape(column)}</th>" for column in columns)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     below = f"<p class=note>{html.escape(note)}</p>" if note else ""
     return (
-        f"<h2>{html.escape(title)}</h2><div class=wide><table><thead><tr>{head}</tr></thead>"
+        f"<h2>{html.escape(title)}</h2><div class=wide><table class='{kind}'><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>{below}"
     )
 
@@ -225,9 +228,11 @@ def _verdicts_html(verdicts: list[Verdict]) -> str:
 def _figure_html(drawing: Drawing) -> str:
     # As a picture of its own, so that no two figures share names of their parts.
     data = base64.b64encode(drawing.content("svg")).decode()
+    # On a narrow screen it scrolls: any smaller, and nobody could read it.
+    least = f"{LEGIBLE_REM * drawing.figure.get_figwidth():.0f}rem"
     return (
         f"<h2>{html.escape(drawing.title)}</h2><figure><img alt='{html.escape(drawing.title)}. "
-        f"{html.escape(drawing.caption)}' src='data:image/svg+xml;base64,{data}'></figure>"
+        f"{html.escape(drawing.caption)}' style='min-width: {least}' src='data:image/svg+xml;base64,{data}'></figure>"
     )
 
 
