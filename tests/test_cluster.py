@@ -36,15 +36,17 @@ def cluster(monkeypatch):
 
 
 def make_jobs(folder, count):
-    dataset = small_runs.write_dataset(folder)
+    """With a store and a dataset whose paths begin where the driver runs, and not where the cluster was started."""
+    dataset = small_runs.write_dataset(folder).relative_to(folder)
     options = small_runs.options(dataset, None, epochs=EPOCHS, keep="result", checkpoint_every="0.002m")
     del options["out"], options["quiet"]
-    return [make_job(folder / "store", "run", "run", {**options, "seed": seed}) for seed in range(count)]
+    return [make_job(pathlib.Path("store"), "run", "run", {**options, "seed": seed}) for seed in range(count)]
 
 
-def test_every_run_ends_once_though_a_node_dies(cluster, tmp_path):
+def test_every_run_ends_once_though_a_node_dies(cluster, tmp_path, monkeypatch):
     from capsroute.sweeps.cluster import RayEngine
 
+    monkeypatch.chdir(tmp_path)
     jobs = make_jobs(tmp_path, 5)
     seen = {"killed": False, "results": {}, "at_once": 0}
 

@@ -22,7 +22,8 @@ def draw_gradients(runs: Mapping[str, Record], title: str, source: str, name: st
             panels[0].fill_between(steps, low, high, color=colour, alpha=0.3, linewidth=0)
             panels[0].plot(steps, low, color=colour, linestyle=style, linewidth=0.8)
             panels[0].plot(steps, high, color=colour, linestyle=style, linewidth=0.8, label=label)
-            panels[1].plot(steps, [max(value, 1e-38) for value in norm], color=colour, linestyle=style, label=label)
+            floored = [max(value, 1e-38) for value in norm]
+            panels[1].plot(steps, floored, color=colour, linestyle=style, linewidth=1.1, label=label)
         panels[0].set_yscale("symlog", linthresh=LINEAR_BELOW)
         panels[0].set_yticks([sign * 10.0**power for power in (-7, -5, -3, -1) for sign in (-1, 1)] + [0])
         panels[0].minorticks_off()

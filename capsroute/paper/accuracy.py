@@ -43,7 +43,7 @@ def draw_accuracy(results: Results, source: str, name: str = "accuracy") -> Draw
             if table == "table4":
                 axes.axhline(CHANCE, color=GREY, linewidth=0.8)
                 axes.set_ylim(bottom=0)
-                below = {"xytext": (0, -4), "textcoords": "offset points", "va": "top"}
+                below = {"xytext": (0, -8), "textcoords": "offset points", "va": "top"}
                 axes.annotate("chance", (0, CHANCE), fontsize=7, color=GREY, **below)
         panels[0].set_ylabel("accuracy in percent")
         handles, labels = max((axes.get_legend_handles_labels() for axes in panels), key=lambda both: len(both[1]))

@@ -1,5 +1,7 @@
 """Runs on a Ray cluster: a task each, on any node that sees the store."""
 
+import dataclasses
+import os
 import time
 from typing import Any
 
@@ -39,7 +41,7 @@ class RayEngine:
         """Submit the job, unless as many are under way as may be."""
         if len(self._jobs) >= self.most:
             return False
-        self._jobs[self._task.remote(job.config)] = job
+        self._jobs[self._task.remote(_anywhere(job.config), os.getcwd())] = job
         return True
 
     def ended(self, timeout: float) -> list[tuple[Job, Outcome]]:
@@ -70,5 +72,14 @@ class RayEngine:
             self.ray.shutdown()
 
 
-def _do_remotely(config: TrainConfig) -> Outcome:
+def _anywhere(config: TrainConfig) -> TrainConfig:
+    """The configuration with paths that mean the same in any process's working directory."""
+    data_dir = None if config.data_dir is None else config.data_dir.expanduser().absolute()
+    return dataclasses.replace(config, out=config.folder().absolute(), data_dir=data_dir)
+
+
+def _do_remotely(config: TrainConfig, folder: str) -> Outcome:
+    """Do the run where the driver would, if that is on this machine: a dataset may be a path from there."""
+    if os.path.isdir(folder):
+        os.chdir(folder)
     return do_job(config, fit_with_beacon)
