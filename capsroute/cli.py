@@ -48,6 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:  # before or after what saves its work first
+        print("capsroute: stopped", file=sys.stderr)
+        return 128 + signal.SIGINT
     except CapsrouteError as error:
         print(f"capsroute: {error}", file=sys.stderr)
         return error.exit_code

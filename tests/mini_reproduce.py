@@ -7,9 +7,6 @@ Processes that the command starts import this file again, and so have the same s
 import sys
 from pathlib import Path
 
-import numpy as np
-from data_files import cifar_records, write_idx, write_svhn
-
 import capsroute.data.formats
 from capsroute.data.table import DATASETS
 from capsroute.models import PRESETS
@@ -40,6 +37,8 @@ def shrink():
 
 def write_datasets(folder):
     """In the official formats, each image a bright row where its class says."""
+    import numpy as np
+
     for name, info in DATASETS.items():
         if info.family == "sample":
             continue
@@ -54,12 +53,16 @@ def write_datasets(folder):
 
 
 def _write_idx(place, split, images, labels):
+    from data_files import write_idx  # not above: the processes of the command need none of it, and start sooner
+
     prefix = "train" if split == "train" else "t10k"
     write_idx(place / f"{prefix}-images-idx3-ubyte.gz", images[:, 0])
     write_idx(place / f"{prefix}-labels-idx1-ubyte.gz", labels)
 
 
 def _write_cifar(place, split, images, labels):
+    from data_files import cifar_records
+
     names = [f"data_batch_{number}" for number in range(1, 6)] if split == "train" else ["test_batch"]
     per_file = len(images) // len(names)
     for number, name in enumerate(names):
@@ -68,6 +71,8 @@ def _write_cifar(place, split, images, labels):
 
 
 def _write_svhn(place, split, images, labels):
+    from data_files import write_svhn
+
     write_svhn(place / f"{split}_32x32.mat", images, labels)
 
 

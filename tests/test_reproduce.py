@@ -256,6 +256,17 @@ def test_failed_runs_are_tried_once_more_and_told_of_while_the_rest_goes_on(worl
     assert "Failed runs" not in world.report("table1", "report.html")
 
 
+def test_ctrl_c_before_the_first_run_is_no_traceback(world, monkeypatch, capsys):
+    """Once runs are under way, they are saved first; here a step is being measured."""
+
+    def interrupted(config):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimate, "measure_step", interrupted)
+    assert world.reproduce("table1") == 128 + signal.SIGINT
+    assert capsys.readouterr().err == "capsroute: stopped\n"
+
+
 def test_the_sample_stands_in_where_there_is_nothing(world, monkeypatch, capsys):
     monkeypatch.setattr(planning, "find_split", lambda info, root, split: info.name == "sample" or None)
     assert world.reproduce("glance") == 0

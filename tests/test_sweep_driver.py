@@ -239,22 +239,18 @@ def test_a_process_that_dies_before_it_reads_its_order_is_lost(small_jobs):
         engine.stop()
 
 
-def test_processes_stay_for_the_next_run_and_are_replaced_when_they_die_idle(small_jobs):
-    first, second = small_jobs
+def test_a_process_that_dies_idle_is_replaced(small_jobs):
     engine = LocalEngine(1)
     try:
-        assert engine.start(first)
-        assert wait_for_one(engine) == [(first, FINISHED)]
-        worker = engine._pool[0].process
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.join()
-        assert engine.start(second)
+        idle = engine._hire()
+        os.kill(idle.process.pid, signal.SIGKILL)
+        idle.process.join()
+        assert engine.start(small_jobs[0])
         (successor,) = engine._pool
         assert successor.process.is_alive()
-        assert successor.job == second
+        assert successor.job == small_jobs[0]
     finally:
         engine.stop()
-    assert first.done
 
 
 def grid_words(tmp_path, *further):
