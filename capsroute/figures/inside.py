@@ -18,7 +18,7 @@ def votes_of(net: CapsNet, images: Float[Tensor, "b c h w"], layer: int = -1) ->
     assert isinstance(module, CapsuleLayer)
     seen: list[Tensor] = []
 
-    def keep(_: Any, inputs: tuple[Tensor, ...]) -> None:
+    def keep(_: Any, inputs: tuple[Any, ...]) -> None:
         seen.append(inputs[0])
 
     hook = module.register_forward_pre_hook(keep)
