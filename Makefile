@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help bootstrap reproduce test lint format clean
+.PHONY: help bootstrap reproduce test bench lint format clean
 
 help:
 	@echo "make reproduce the paper at a glance, on whatever data is there: tables, figures, report.html"
 	@echo "make test      run the test suite"
+	@echo "make bench     speed and memory against the dense form and the machine's limit, into results/bench/"
 	@echo "make lint      ruff (check and format) and mypy"
 	@echo "make format    let ruff rewrite what lint would refuse"
 	@echo "make clean     remove $(VENV)"
@@ -27,6 +28,9 @@ reproduce: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+bench: $(READY)
+	$(BIN)/capsroute bench --out results/bench/speed.json
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -27,6 +27,7 @@ COMMANDS = MappingProxyType(
         "reproduce": ("reproduce", "Reproduce"),
         "figures": ("figures", "Figures"),
         "sweep": ("sweep", "Sweep"),
+        "bench": ("bench", "Bench"),
         "data": ("data", "Data"),
         "routings": ("routings", "Routings"),
     }

@@ -38,8 +38,12 @@ class PrimaryCapsules(nn.Module):
                 f"features of {features.shape[2]}x{features.shape[3]} are smaller than the kernel, "
                 f"{self.conv.kernel_size[0]}x{self.conv.kernel_size[0]}; use larger images or a smaller kernel_size"
             )
-        maps = self.conv(features).permute(0, 2, 3, 1)  # [b, h', w', groups·dim]
-        return squash(maps.flatten(1, 2).unflatten(2, (self.groups, self.dim)).flatten(1, 2))
+        return self.capsules_of(self.conv(features))
+
+    def capsules_of(self, maps: Float[Tensor, "b c2 h2 w2"]) -> Float[Tensor, "b i k"]:
+        """The convolution's maps, `dim` channels at a time, squashed."""
+        rows = maps.permute(0, 2, 3, 1)  # [b, h', w', groups·dim]
+        return squash(rows.flatten(1, 2).unflatten(2, (self.groups, self.dim)).flatten(1, 2))
 
     def extra_repr(self) -> str:
         return f"groups={self.groups}, dim={self.dim}"

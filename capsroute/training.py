@@ -139,6 +139,7 @@ class _Training:
         self.epoch = self.step = 0  # where the run is; `step` within the epoch
         self.rows: list[dict[str, Any]] = []
         self.seconds = 0.0  # of training, earlier sittings included
+        self.evaluation: Evaluation | None = None  # of the last epoch
         self.unwritten: list[tuple[int, Tensor]] = []
         self.display = Display()
         self.complaints: list[str] = []  # about checkpoints that were passed over
@@ -158,7 +159,7 @@ class _Training:
             self._introduce()
             with noted_signals() as caught, deterministic_operations(self._deterministic()):
                 self._train(caught)
-                evaluation = self._evaluate()
+                evaluation = self.evaluation or self._evaluate()
             result = self._finish(evaluation)
         finally:
             self.display.close(result)
@@ -284,7 +285,7 @@ class _Training:
         """Evaluate, and write the epoch down."""
         self._refuse_divergence()
         summary = self._reduced(self.stats).summary()
-        evaluation = self._evaluate()
+        evaluation = self.evaluation = self._evaluate()
         self.epoch, self.step = self.epoch + 1, 0
         row = {
             "epoch": self.epoch,

@@ -29,11 +29,20 @@ class Job:
         """Whether it has its result."""
         return (self.folder / RESULT).is_file()
 
+    def resumable(self) -> TrainConfig:
+        """The configuration with which the run starts, or goes on if it has begun."""
+        return resumable(self.config)
+
 
 def make_job(store: Path, name: str, title: str, options: dict[str, Any]) -> Job:
     """A job whose folder's name says what it is, and by a hash of the configuration that it is nothing else."""
     config = TrainConfig(**{"quiet": True, **options})
     return Job(title, dataclasses.replace(config, out=store / f"{name}-seed{config.seed}-{config.identity()}"))
+
+
+def resumable(config: TrainConfig) -> TrainConfig:
+    """The same run, gone on with if its folder has one."""
+    return dataclasses.replace(config, resume=(config.folder() / CONFIG).is_file())
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ def do_job(config: TrainConfig, fit: Callable[[TrainConfig], object]) -> Outcome
     """Start the run, or go on with it; whatever happens ends as an outcome."""
     folder = config.folder()
     try:
-        fit(dataclasses.replace(config, resume=(folder / CONFIG).is_file()))
+        fit(resumable(config))
     except InterruptedRunError as error:
         return Outcome("interrupted", str(error))
     except BusyRunError as error:
