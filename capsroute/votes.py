@@ -105,9 +105,19 @@ class Votes:
         return self._u_by_batch
 
 
-def softmax_over_upper(logits: Float[Tensor, "b i j"]) -> Float[Tensor, "b i j"]:
-    """Softmax over j, in the memory layout [j, i, b] that `agreement` returns and `mix` takes without a copy."""
-    return torch.softmax(logits.permute(2, 1, 0), dim=0).permute(2, 1, 0)
+def softmax_over_upper_(logits: Float[Tensor, "b i j"]) -> Float[Tensor, "b i j"]:
+    """Softmax over j, in the memory layout [j, i, b] that `agreement` returns and `mix` takes without a copy.
+
+    Outside the graph it takes the logits' place, block by block: there they are of no further use.
+    """
+    by_upper = logits.permute(2, 1, 0)
+    if logits.requires_grad or torch.compiler.is_compiling():
+        return torch.softmax(by_upper, dim=0).permute(2, 1, 0)
+    upper, _, batch = by_upper.shape
+    elements = BLOCK_ELEMENTS if logits.device.type == "cpu" else BLOCK_ELEMENTS_ON_GPU
+    for block in by_upper.split(max(1, elements // max(1, upper * batch)), dim=1):
+        block.copy_(torch.softmax(block, dim=0))
+    return logits
 
 
 class _Form(torch.autograd.Function):

@@ -20,7 +20,7 @@ from torch import Tensor
 from capsroute.errors import require_flag, require_whole
 from capsroute.nonlinearity import squash
 from capsroute.routing.base import Observer, Routing, RoutingEntry, literal_squash, observe, squashed_length
-from capsroute.votes import Votes, softmax_over_upper
+from capsroute.votes import Votes, softmax_over_upper_
 
 
 class Dynamic(Routing):
@@ -38,13 +38,12 @@ class Dynamic(Routing):
         v = squash(s)
         if observer is not None:
             observe(observer, 0, s.new_full((len(s), votes.lower, votes.upper), 1 / votes.upper), s, v)
-        logits: Tensor | None = None
+        total = v  # of all passes: agreement is linear in v, so b = û · Σ v, and no logits need be kept
         for iteration in range(1, self.iterations):
-            agreement = earlier.agreement(v)
-            logits = agreement if logits is None else logits + agreement
-            c = softmax_over_upper(logits)
+            c = softmax_over_upper_(earlier.agreement(total))
             s = (votes if iteration == last else earlier).mix(c)
             v = squash(s)
+            total = total + v
             observe(observer, iteration, c, s, v)
         return v
 
