@@ -22,7 +22,7 @@ COMMANDS = MappingProxyType(
         "train": ("train", "Train"),
         "evaluate": ("results", "Evaluate"),
         "predict": ("results", "Predict"),
-        "diagnose": ("results", "Diagnose"),
+        "diagnose": ("diagnose", "Diagnose"),
         "export": ("export", "Export"),
         "reproduce": ("reproduce", "Reproduce"),
         "figures": ("figures", "Figures"),

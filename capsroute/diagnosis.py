@@ -23,6 +23,8 @@ class LayerReport:
     length_mean: float | None
     length_min: float | None
     length_max: float | None
+    # How much of the capsules is each image's own: 0, all images give the same; 1, they have nothing in common.
+    own_share: float | None
     gradient_norm: float  # of its weights
     coefficients: dict[str, float] | None  # of the last iteration, over all samples and pairs
     effective_lambda: list[float] | None  # per iteration: how many times the first sum the sum is
@@ -37,11 +39,13 @@ class _Watch:
 
     def __init__(self) -> None:
         self.lengths: dict[int, Tensor] = {}
+        self.own_shares: dict[int, float] = {}
         self.coefficients: dict[int, dict[str, float]] = {}
         self.sums: dict[int, list[Tensor]] = {}
 
     def __call__(self, layer: int, step: RoutingStep) -> None:
         self.lengths[layer] = lengths(step.v)
+        self.own_shares[layer] = own_share(step.v)
         self.sums.setdefault(layer, []).append(lengths(step.s))
         if step.coefficients is not None:
             c = step.coefficients.float()
@@ -62,8 +66,8 @@ def diagnose(net: CapsNet, images: Float[Tensor, "b c h w"], targets: Int64[Tens
     was_training = net.training
     net.eval()
     with torch.enable_grad():
-        primary_lengths: list[Tensor] = []
-        hook = net.primary.register_forward_hook(lambda *call: primary_lengths.append(lengths(call[2].detach())))
+        primary: list[Tensor] = []
+        hook = net.primary.register_forward_hook(lambda *call: primary.append(call[2].detach()))
         try:
             loss = margin_loss(net(images, watch), targets)
         finally:
@@ -71,8 +75,9 @@ def diagnose(net: CapsNet, images: Float[Tensor, "b c h w"], targets: Int64[Tens
         gradients = dict(zip(parameters, torch.autograd.grad(loss, list(parameters.values())), strict=True))
     net.train(was_training)
 
-    reports = [_report("stem (Conv1)", None, gradients["stem.0.weight"])]
-    reports.append(_report("primary", primary_lengths[0], gradients["primary.conv.weight"]))
+    reports = [_report("stem (Conv1)", None, None, gradients["stem.0.weight"])]
+    share = own_share(primary[0])
+    reports.append(_report("primary", lengths(primary[0]), share, gradients["primary.conv.weight"]))
     for number, layer in enumerate(net.layers):
         assert isinstance(layer, CapsuleLayer)
         sums = watch.sums[number]
@@ -81,6 +86,7 @@ def diagnose(net: CapsNet, images: Float[Tensor, "b c h w"], targets: Int64[Tens
             _report(
                 f"layers.{number} ({layer.routing_name})",
                 watch.lengths[number],
+                watch.own_shares[number],
                 gradients[f"layers.{number}.weight"],
                 watch.coefficients.get(number),
                 # With coefficients the sum is a mixture, and no multiple of the first one.
@@ -88,6 +94,13 @@ def diagnose(net: CapsNet, images: Float[Tensor, "b c h w"], targets: Int64[Tens
             )
         )
     return reports
+
+
+def own_share(v: Float[Tensor, "b j d"]) -> float:
+    """Of the capsules' root mean square, the part by which images differ from their mean."""
+    v = v.double()  # squares of lengths of 1e-30 are no float32
+    whole = v.square().sum().sqrt().item()
+    return (v - v.mean(0)).square().sum().sqrt().item() / whole if whole else 0.0
 
 
 def dead_net_warning(
@@ -108,6 +121,7 @@ def dead_net_warning(
 def _report(
     name: str,
     length: Tensor | None,
+    share: float | None,
     gradient: Tensor,
     coefficients: dict[str, float] | None = None,
     effective_lambda: list[float] | None = None,
@@ -117,6 +131,7 @@ def _report(
         length_mean=None if length is None else length.mean().item(),
         length_min=None if length is None else length.min().item(),
         length_max=None if length is None else length.max().item(),
+        own_share=share,
         gradient_norm=gradient.norm().item(),
         coefficients=coefficients,
         effective_lambda=effective_lambda,
