@@ -1,7 +1,8 @@
 """Peak memory of a job, from a fresh process of its own: `python -m capsroute.bench.memory KIND NAME DTYPE DEVICE`.
 
-KIND is `ours` or `dense` (a layer's forward and backward pass, beyond its input, weights and their gradients) or `net`
-(all that training steps of a net take: weights, gradients, optimiser, activations).
+KIND is `ours` or `dense` (a layer's forward and backward pass, beyond its input, weights and their gradients), `net`
+(all that training steps of a net take: weights, gradients, optimiser, activations) or `stack` (the same for a small net
+of so many capsule layers).
 """
 
 import contextlib
@@ -14,7 +15,7 @@ from pathlib import Path
 import torch
 
 from capsroute.bench.layers import SIZES, LayerCase
-from capsroute.bench.nets import BATCH, NetCase
+from capsroute.bench.nets import BATCH, NetCase, stack_of
 from capsroute.bench.timing import wait_for
 from capsroute.errors import CapsrouteError
 from capsroute.memory import keep_freed_memory
@@ -24,7 +25,7 @@ MB = 2**20
 
 
 def peak_mb(kind: str, name: str, dtype: torch.dtype, device: str) -> float:
-    """Megabytes, measured in a process of its own; `name` is a preset, or `routing/number of the size`."""
+    """Megabytes, measured in a process of its own; `name` is a preset, a depth, or `routing/number of the size`."""
     words = [sys.executable, "-m", "capsroute.bench.memory", kind, name, str(dtype).removeprefix("torch."), device]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -44,9 +45,10 @@ def needed_for_training_mb(net: CapsNet, dtype: torch.dtype) -> float:
 
 
 def _measure(kind: str, name: str, dtype: torch.dtype, device: str) -> float:
-    if kind == "net":
+    if kind in ("net", "stack"):
         before = _resident(device)
-        case = NetCase(name, "adaptive-lambda", (1, 28, 28), dtype, device)
+        preset, capsules = (name, None) if kind == "net" else ("small", stack_of(int(name)))
+        case = NetCase(preset, "adaptive-lambda", (1, 28, 28), dtype, device, capsules)
         for _ in range(3):
             case.step()
         return _peak(device) - before
@@ -91,6 +93,6 @@ def _status(name: str) -> float:
 
 if __name__ == "__main__":
     kind, name, dtype, device = sys.argv[1:]
-    if kind == "net":
+    if kind in ("net", "stack"):
         keep_freed_memory()  # as training does
     print(json.dumps({"peak_mb": round(_measure(kind, name, getattr(torch, dtype), device), 1)}))

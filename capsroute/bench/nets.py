@@ -13,17 +13,31 @@ BATCH = 128
 INFERENCE_BATCH = 256
 SHAPES = ((1, 28, 28), (3, 32, 32))
 PAPER_NETS = ("paper-2", "paper-3", "paper-4")
+DEPTHS = (2, 4, 8, 16)  # of small stacks
+HIDDEN = 64
+
+
+def stack_of(depth: int) -> tuple[int, ...]:
+    """The capsules of a small net with so many capsule layers."""
+    return (144, *[HIDDEN] * (depth - 2), 10)
 
 
 class NetCase:
     """A net and a batch of random images, as training holds them."""
 
     def __init__(
-        self, preset: str, routing: str, in_shape: tuple[int, int, int], dtype: torch.dtype, device: str
+        self,
+        preset: str,
+        routing: str,
+        in_shape: tuple[int, int, int],
+        dtype: torch.dtype,
+        device: str,
+        capsules: tuple[int, ...] | None = None,
     ) -> None:
         self.preset, self.routing, self.in_shape, self.dtype, self.device = preset, routing, in_shape, dtype, device
         torch.manual_seed(0)
-        self.net = CapsNet.from_preset(preset, in_shape=in_shape, routing=routing).channels_last_().to(device)
+        given = {} if capsules is None else {"capsules": capsules}
+        self.net = CapsNet.from_preset(preset, in_shape=in_shape, routing=routing, **given).channels_last_().to(device)
         self.optimizer = torch.optim.AdamW(self.net.parameters(), fused=device in ("cpu", "cuda"))
         self.images = self._images(BATCH)
         self.targets = torch.arange(BATCH, device=device) % self.net.classes

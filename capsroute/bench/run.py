@@ -8,7 +8,7 @@ import torch
 
 from capsroute.bench.layers import BATCH, SIZES, LayerCase, layer_cases
 from capsroute.bench.memory import needed_for_training_mb, peak_mb
-from capsroute.bench.nets import INFERENCE_BATCH, PAPER_NETS, SHAPES, NetCase
+from capsroute.bench.nets import DEPTHS, INFERENCE_BATCH, PAPER_NETS, SHAPES, NetCase
 from capsroute.bench.scaling import measure_scaling
 from capsroute.bench.targets import check_targets
 from capsroute.bench.timing import Timing, time_all
@@ -144,10 +144,12 @@ def _net_row(case: NetCase, precision: str, timings: dict[str, Timing]) -> dict[
 
 
 def _memory(dtype: torch.dtype, device: str) -> dict[str, float]:
+    stacks = {f"stack_of_{depth}_training_mb": peak_mb("stack", str(depth), dtype, device) for depth in DEPTHS}
     return {
         "dynamic_ours_mb": peak_mb("ours", f"{BASELINE}/1", torch.float32, device),
         "dynamic_dense_mb": peak_mb("dense", f"{BASELINE}/1", torch.float32, device),
         "paper-3_training_mb": peak_mb("net", "paper-3", dtype, device),
+        **stacks,
         "paper-3_needed_mb": round(needed_for_training_mb(CapsNet.from_preset("paper-3"), dtype), 1),
     }
 

@@ -7,11 +7,10 @@ from typing import Any
 import torch
 
 from capsroute.bench.layers import LayerSize
+from capsroute.bench.nets import DEPTHS, NetCase, stack_of
 from capsroute.bench.timing import time_all
 from capsroute.bench.work import autocast
 from capsroute.layers import CapsuleLayer
-from capsroute.losses import margin_loss
-from capsroute.models import CapsNet
 from capsroute.routing import ROUTINGS
 
 BASE = LayerSize(576, 32, 8, 16)
@@ -22,8 +21,6 @@ GROWN: Mapping[str, tuple[int, ...]] = {
     "D": (8, 16, 32, 64),
     "batch": (64, 128, 256, 512),
 }
-DEPTHS = (2, 4, 8, 16)
-HIDDEN = 64
 
 
 def slope(sizes: list[float], times: list[float]) -> float:
@@ -35,7 +32,11 @@ def slope(sizes: list[float], times: list[float]) -> float:
 
 
 def measure_scaling(dtype: torch.dtype, device: str, repeats: int) -> list[dict[str, Any]]:
-    """A row for each routing and what grows: sizes, milliseconds of a forward and backward pass, slope."""
+    """A row for each routing and what grows: sizes, slope, and milliseconds.
+
+    Of a layer those of a forward and backward pass
+    and of a stack those of a training step.
+    """
     jobs = {}
     for routing in ROUTINGS:
         for axis, sizes in GROWN.items():
@@ -70,14 +71,5 @@ def _layer_job(routing: str, axis: str, size: int, dtype: torch.dtype, device: s
 
 
 def _stack_job(routing: str, depth: int, dtype: torch.dtype, device: str) -> Any:
-    capsules = (144, *[HIDDEN] * (depth - 2), 10)
-    net = CapsNet.from_preset("small", capsules=capsules, routing=routing).channels_last_().to(device)
-    images = torch.rand(BASE_BATCH, *net.in_shape, device=device).contiguous(memory_format=torch.channels_last)
-    targets = torch.arange(BASE_BATCH, device=device) % net.classes
-
-    def job() -> None:
-        with autocast(device, dtype):
-            loss = margin_loss(net(images), targets)
-        torch.autograd.grad(loss, list(net.parameters()))
-
-    return job
+    case = NetCase("small", routing, (1, 28, 28), dtype, device, stack_of(depth))
+    return case.step
