@@ -52,12 +52,7 @@ class Report:
 
     def note(self) -> str:
         """What every table says of how it was made."""
-        parts = [self.plan.profile.text[0].upper() + self.plan.profile.text[1:]]
-        parts += [
-            f"the {used} of Fashion-MNIST, 6,000 training and 1,000 test images, stands in for {dataset}"
-            for dataset, used in self.plan.stand_ins.items()
-        ]
-        return "; ".join(parts) + ". Accuracy in percent on the test split after the last epoch."
+        return table_note(self.plan)
 
     def others(self) -> list[tuple[str, Measured]]:
         """Settings that were measured and are in no table."""
@@ -116,6 +111,16 @@ class Report:
         machines = "".join(f"<li>{html.escape(line)}</li>" for line in self.machines())
         parts.append(f"<h2>Machines</h2><ul>{machines}</ul>")
         return PAGE.substitute(title="Adaptive Routing Between Capsules, reproduced", body="\n".join(parts))
+
+
+def table_note(plan: Plan) -> str:
+    """How the numbers of a table were made."""
+    parts = [plan.profile.text[0].upper() + plan.profile.text[1:]]
+    parts += [
+        f"the {used} of Fashion-MNIST, 6,000 training and 1,000 test images, stands in for {dataset}"
+        for dataset, used in plan.stand_ins.items()
+    ]
+    return "; ".join(parts) + ". Accuracy in percent on the test split after the last epoch."
 
 
 def as_csv(table: FilledTable) -> str:
