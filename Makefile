@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help bootstrap reproduce test bench lint format clean
+.PHONY: help bootstrap reproduce test bench docs lint format clean
 
 help:
 	@echo "make reproduce the paper at a glance, on whatever data is there: tables, figures, report.html"
 	@echo "make test      run the test suite"
 	@echo "make bench     speed and memory against the dense form and the machine's limit, into results/bench/"
+	@echo "make docs      the documentation, into docs/_build/html"
 	@echo "make lint      ruff (check and format) and mypy"
 	@echo "make format    let ruff rewrite what lint would refuse"
 	@echo "make clean     remove $(VENV)"
@@ -31,6 +32,10 @@ test: $(READY)
 
 bench: $(READY)
 	$(BIN)/capsroute bench --out results/bench/speed.json
+
+docs: $(READY)
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 lint: $(READY)
 	$(BIN)/ruff check .

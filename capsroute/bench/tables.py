@@ -75,29 +75,43 @@ def as_tables(result: dict[str, Any]) -> list[Table]:
 
 
 def as_markdown(result: dict[str, Any]) -> str:
-    """For a page: the tables, and what they were measured on."""
-    hardware = result["hardware"]
-    where = (
+    """For a page: where it was measured, the tables, and memory."""
+    return "\n\n".join([where(result), *(section(result, title) for title, _ in SECTIONS), memory_text(result)]) + "\n"
+
+
+def where(result: dict[str, Any]) -> str:
+    """On what, and with what."""
+    hardware, known = result["hardware"], result["commit"]
+    machine = (
         ", ".join(hardware["gpus"]) if result["device"] == "cuda" else f"{hardware['cpu']}, {hardware['cores']} cores"
     )
-    commit = (result["commit"]["id"] or "unknown")[:12] + (" with changes" if result["commit"]["dirty"] else "")
-    parts = [
-        f"Made by `capsroute bench` on {where}, torch {result['versions']['torch']}, commit {commit}, "
-        f"{result['precision']} unless stated. Milliseconds, medians with the fastest and the slowest repeat."
-    ]
-    for title, make in SECTIONS:
-        headings, rows = make(result)
-        lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
-        lines += [f"| {' | '.join(row)} |" for row in rows]
-        parts.append(f"### {title}\n\n" + "\n".join(lines))
-    memory = {name: f"{value:.0f} MB" for name, value in result["memory"].items()}
-    parts.append(
-        f"Memory: dynamic routing at 1152 → 256 capsules in float32 takes {memory['dynamic_ours_mb']} beyond its input "
-        f"and results, its dense form {memory['dynamic_dense_mb']}; training `paper-3` takes "
-        f"{memory['paper-3_training_mb']}, of which {memory['paper-3_needed_mb']} are weights, gradients, Adam's "
-        "moments and the convolutions' activations."
+    commit = (known["id"] or "unknown")[:12] + (" with changes" if known["dirty"] else "")
+    return (
+        f"Made by `{result['command']}` on {machine}, torch {result['versions']['torch']}, commit {commit}, "
+        f"{result['precision']} unless stated. Milliseconds: medians, with the fastest and the slowest repeat."
     )
-    return "\n\n".join(parts) + "\n"
+
+
+def section(result: dict[str, Any], title: str) -> str:
+    """One of the tables, under its title."""
+    headings, rows = dict(SECTIONS)[title](result)
+    lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    return f"### {title}\n\n" + "\n".join(lines)
+
+
+def memory_text(result: dict[str, Any]) -> str:
+    """Peaks of fresh processes, in words."""
+    memory = {name: f"{value:.0f} MB" for name, value in result["memory"].items()}
+    stacks = ", ".join(
+        f"{name.split('_')[2]} layers {told}" for name, told in memory.items() if name.startswith("stack_of_")
+    )
+    return (
+        f"Dynamic routing at 1152 → 256 capsules in float32 takes {memory['dynamic_ours_mb']} beyond its input and "
+        f"results, its dense form {memory['dynamic_dense_mb']}. Training `paper-3` takes "
+        f"{memory['paper-3_training_mb']}, of which {memory['paper-3_needed_mb']} are weights, gradients, Adam's "
+        f"moments and the convolutions' activations. Training a small stack takes, by its depth: {stacks}."
+    )
 
 
 def _ms(timing: dict[str, float] | None) -> str:

@@ -27,7 +27,7 @@ class Bench:
     repeats: int = 5
     """How often each thing is timed; what takes more than a second, less often."""
     out: Path | None = None
-    """Write the result as JSON here, and beside it as Markdown and as a figure of growth."""
+    """Write the result as JSON here, and beside it as Markdown."""
     target: float = 93.07
     """accuracy: percent on the test split to reach; the paper's two-layer figure, if not given."""
     epochs: int = 15
@@ -70,7 +70,6 @@ class Bench:
     def _save(self, result: dict[str, Any]) -> None:
         from capsroute.bench.tables import as_markdown
         from capsroute.checkpoint import write_atomically
-        from capsroute.figures.growth import draw_growth
         from capsroute.run import write_json
 
         assert self.out is not None
@@ -80,8 +79,6 @@ class Bench:
             raise InputError(f"--out {self.out}: its folder cannot be made ({error.strerror or error})") from error
         write_json(self.out, result)
         write_atomically(self.out.with_suffix(".md"), as_markdown(result).encode())
-        source = f"{result['hardware']['cpu']}, {result['hardware']['threads']} threads, {result['precision']}."
-        draw_growth(result["scaling"], source, f"{self.out.stem}-growth").save(self.out.parent)
 
     def _accuracy(self) -> None:
         from capsroute.bench.accuracy import measure_accuracy
