@@ -11,7 +11,7 @@ def keep_freed_memory() -> bool:
     """Let the process keep what it frees; whether this C library can.
 
     Profiled: a step's large tensors (26 MB of features, and their gradients) were mapped and unmapped anew each time,
-    and their pages filled with zeros at first touch: a ReLU's gradient took 30 ms of it where 2 ms are work.
+    39,000 page faults in a step of `paper-2`: 8 % of its processor time, and a ReLU's gradient took 30 ms instead of 2.
     """
     if not sys.platform.startswith("linux"):
         return False

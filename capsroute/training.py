@@ -23,6 +23,7 @@ from capsroute.errors import DivergedError, InterruptedRunError
 from capsroute.evaluation import Evaluation, evaluate
 from capsroute.hardware import Choice, choose, is_main_process, make_fabric, records_steps
 from capsroute.initialization import IMAGES, STARTS
+from capsroute.memory import keep_freed_memory
 from capsroute.models import CapsNet, Decoder, parameter_count
 from capsroute.provenance import provenance
 from capsroute.run import RunFolder
@@ -148,6 +149,8 @@ class _Training:
 
     def run(self) -> Result:
         """From where the run is to its end."""
+        if self.choice.device == "cpu":
+            keep_freed_memory()
         per_epoch, epochs = len(self.batches), self.config.epochs
         self._begin()
         if self.make_display is not None and self.folder is not None:

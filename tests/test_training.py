@@ -320,7 +320,7 @@ def test_an_altered_net_is_refused(tmp_path, config):
     path = tmp_path / "run/final.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(capsroute.DataError, match="not a net of this library, or damaged"):
+    with pytest.raises(capsroute.DataError, match="damaged, cut short or altered"):
         capsroute.load(path)
     with pytest.raises(InputError, match="holds no trained net"):
         capsroute.load(tmp_path)
