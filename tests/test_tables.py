@@ -8,7 +8,7 @@ import pytest
 from paper_runs import fake_plan, measured, record, records_for
 
 from capsroute.paper.cells import CELLS
-from capsroute.paper.plan import FIGURE_SETTINGS, SMALL_LAMBDA, TARGETS
+from capsroute.paper.plan import FIGURE_SETTINGS, SMALL_LAMBDA, TARGETS, dra
 from capsroute.paper.report import as_csv, as_latex, as_markdown
 from capsroute.paper.run import make_report, records_of, runs_to_do
 from capsroute.paper.tables import NOTHING, FilledCell, collect, fill_tables
@@ -219,3 +219,13 @@ def test_a_table_without_a_run(monkeypatch, tmp_path):
     (table,) = fill_tables(plan, {})
     assert {filled.ours for filled in table.cells.values()} == {NOTHING}
     assert {filled.note for filled in table.cells.values()} == {"no finished run"}
+
+
+def test_dead_nets_train_for_one_epoch_at_a_glance_and_the_text_says_so(monkeypatch, tmp_path):
+    glance, everything = (fake_plan(monkeypatch, tmp_path, target, seeds=1) for target in ("glance", "all"))
+    assert {run.setting: run.job.config.epochs for run in glance.runs} == {
+        setting: 1 if setting in (dra(3), SMALL_LAMBDA) else 3 for setting in TARGETS["glance"]
+    }
+    assert {run.job.config.epochs for run in everything.runs} == {3}
+    assert "1 epoch for nets that are dead" in glance.text
+    assert "dead" not in everything.text

@@ -89,7 +89,7 @@ class Reproduce(EngineOptions):
         from capsroute.paper.estimate import estimate_seconds
 
         console.print(
-            f"{plan.target}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} done; {plan.profile.text}",
+            f"{plan.target}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} done; {plan.text}",
             markup=False,
         )
         for dataset, used in plan.stand_ins.items():

@@ -64,7 +64,7 @@ def draw_all(plan: Plan, results: Results) -> Iterator[Drawing]:
 
 
 def _profile_text(plan: Plan) -> str:
-    return plan.profile.text[0].upper() + plan.profile.text[1:] + "."
+    return plan.text[0].upper() + plan.text[1:] + "."
 
 
 def _source(plan: Plan, runs: Mapping[Setting, Record]) -> str:

@@ -38,6 +38,10 @@ TARGETS: Mapping[str, tuple[Setting, ...]] = {
 }
 
 
+# At a glance, nets that are dead from their first step: under a profile that has a shorter training for them, that.
+DEAD_AT_A_GLANCE: Mapping[str, tuple[Setting, ...]] = {"glance": (dra(3), SMALL_LAMBDA)}
+
+
 @dataclass(frozen=True)
 class Run:
     """A run of the plan: what it is about and the job that does it."""
@@ -56,6 +60,12 @@ class Plan:
     runs: tuple[Run, ...]
     missing: Mapping[str, str]  # dataset -> how to get it
     stand_ins: Mapping[str, str]  # dataset -> what is used in its place
+
+    @property
+    def text(self) -> str:
+        """How its runs are trained, for tables and captions."""
+        shortened = self.profile.options_if_dead and self.target in DEAD_AT_A_GLANCE
+        return self.profile.text + (f"; {self.profile.text_if_dead}" if shortened else "")
 
     def cells(self) -> list[Cell]:
         """The cells of the tables that this plan is about: its table's, or all that its settings stand in."""
@@ -92,7 +102,9 @@ def make_plan(
     def run_of(setting: Setting, seed: int, dataset: str) -> Run:
         shown = dataclasses.replace(setting, dataset=dataset)
         kept = "net" if seed == 0 and setting in FIGURE_SETTINGS else "result"  # figures look into these nets
-        own = {"seed": seed, "data_dir": data_dir, "keep": kept}
+        own: dict[str, Any] = {"seed": seed, "data_dir": data_dir, "keep": kept}
+        if setting in DEAD_AT_A_GLANCE.get(target, ()):
+            own |= profile.options_if_dead
         chosen = {**profile.options_for(setting.dataset), **shown.options(), **options, **own}
         return Run(setting, seed, make_job(store / profile.name, shown.name, shown.title, chosen))
 

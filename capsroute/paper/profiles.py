@@ -15,6 +15,9 @@ class Profile:
     seeds: int
     options: Mapping[str, Any]
     by_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what differs there
+    # Of nets that are dead from their first step, where only that is to be shown; and in words.
+    options_if_dead: Mapping[str, Any] = field(default_factory=dict)
+    text_if_dead: str = ""
 
     def options_for(self, dataset: str) -> dict[str, Any]:
         """The options of a run on this dataset."""
@@ -32,6 +35,8 @@ PROFILES: MappingProxyType[str, Profile] = MappingProxyType(
                 "quick profile: 6,000 training images, 3 epochs, a one-cycle schedule",
                 seeds=1,
                 options={"limit": 6_000, "epochs": 3, "schedule": "one-cycle"},
+                options_if_dead={"epochs": 1},
+                text_if_dead="1 epoch for nets that are dead from their first step",
             ),
             Profile(
                 "short",

@@ -115,7 +115,7 @@ class Report:
 
 def table_note(plan: Plan) -> str:
     """How the numbers of a table were made."""
-    parts = [plan.profile.text[0].upper() + plan.profile.text[1:]]
+    parts = [plan.text[0].upper() + plan.text[1:]]
     parts += [
         f"the {used} of Fashion-MNIST, 6,000 training and 1,000 test images, stands in for {dataset}"
         for dataset, used in plan.stand_ins.items()
