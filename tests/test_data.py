@@ -162,14 +162,14 @@ def test_a_label_out_of_range_is_told_with_its_file_and_offset(tmp_path, small):
 
 def test_nothing_found_says_where_it_looked_and_what_helps(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPSROUTE_DATA", "/nowhere/data")
-    monkeypatch.setattr(files, "USUAL_PLACES", (pathlib.Path("/usr/share/datasets"),))
+    monkeypatch.setattr(files, "USUAL_PLACES", (tmp_path / "share/datasets",))  # the real one may have it
     with pytest.raises(DataError) as refusal:
         load_dataset("fashion-mnist", tmp_path / "root")
     for part in (
         str(tmp_path / "root"),
         "/nowhere/data",
         str(tmp_path / "cache/capsroute"),
-        "/usr/share/datasets",
+        str(tmp_path / "share/datasets"),
         "capsroute data fetch fashion-mnist",
         "apt-get install dataset-fashion-mnist",
         "export CAPSROUTE_DATA=",

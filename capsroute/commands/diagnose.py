@@ -112,7 +112,7 @@ class Diagnose:
             print(json.dumps([report.to_json() for report in reports], indent=2, ensure_ascii=False))
             return
         table = Table(title=f"{dataset.title}, {self.split}, {len(images)} images")
-        for heading in ("layer", "length mean", "min to max", "image's own", "gradient norm", "routing"):
+        for heading in ("layer", "length (range)", "own share", "gradient", "routing"):
             table.add_column(heading, justify="left" if heading in ("layer", "routing") else "right")
         for report in reports:
             notes = []
@@ -125,8 +125,7 @@ class Diagnose:
             bare = report.length_mean is None
             table.add_row(
                 report.name,
-                "" if bare else f"{report.length_mean:.3g}",
-                "" if bare else f"{report.length_min:.2g} to {report.length_max:.2g}",
+                "" if bare else f"{report.length_mean:.3g} ({report.length_min:.2g}-{report.length_max:.2g})",
                 "" if report.own_share is None else f"{report.own_share:.0%}",
                 f"{report.gradient_norm:.2e}",
                 "\n".join(notes),

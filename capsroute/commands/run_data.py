@@ -1,11 +1,12 @@
 """The dataset that a command on a trained net looks at."""
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from capsroute.errors import InputError
 
 
+@runtime_checkable
 class RunCommand(Protocol):
     """A command on a run, with the options that say which data."""
 
