@@ -24,6 +24,7 @@ COMMANDS = MappingProxyType(
         "predict": ("results", "Predict"),
         "diagnose": ("diagnose", "Diagnose"),
         "export": ("export", "Export"),
+        "explore": ("explore", "Explore"),
         "reproduce": ("reproduce", "Reproduce"),
         "figures": ("figures", "Figures"),
         "sweep": ("sweep", "Sweep"),

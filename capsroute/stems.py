@@ -42,6 +42,7 @@ class Stem:
 
     make: Callable[[int, int, int], nn.Sequential]  # from image channels, feature channels, kernel
     side: Callable[[int, int], int]  # of the feature maps, from the image's side and the kernel
+    stride: int  # pixels of the image from one feature to the next
     kernel: int  # of the first convolution
     primary_kernel: int
     text: str
@@ -72,10 +73,11 @@ def _resnet(in_channels: int, channels: int, kernel: int) -> nn.Sequential:
 
 STEMS: MappingProxyType[str, Stem] = MappingProxyType(
     {
-        "paper": Stem(_paper, lambda side, kernel: side - kernel + 1, 9, 9, "convolution {kernel}x{kernel}, ReLU"),
+        "paper": Stem(_paper, lambda side, kernel: side - kernel + 1, 1, 9, 9, "convolution {kernel}x{kernel}, ReLU"),
         "resnet": Stem(
             _resnet,
             lambda side, kernel: -(-(side + 1 - kernel % 2) // 4),
+            4,
             3,
             3,
             "residual, {kernel}x{kernel} first, six blocks",

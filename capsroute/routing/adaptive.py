@@ -79,5 +79,6 @@ ENTRY = RoutingEntry(
     cost="1 product, whatever r",
     advice="to study the iteration; with many lower capsules set step to 1/I",
     has_coefficients=False,
+    moves_votes=True,
     variants=({"iterations": 1}, {"iterations": 2}, {"iterations": 3, "step": 0.01}),
 )

@@ -68,6 +68,7 @@ class RoutingEntry:
     advice: str  # when to use it
     has_coefficients: bool
     needs_table: bool = False  # whether it asks for the dense votes
+    moves_votes: bool = False  # whether its iterations move every vote, all alike, so that s is the sum of moved votes
     # Options under which gradients go through all of it, where the defaults keep some out on purpose.
     full_gradient: Mapping[str, Any] = field(default_factory=dict)
     # Option sets that the tests go over, beside the defaults.
