@@ -14,7 +14,7 @@ from capsroute.errors import InputError
 
 if TYPE_CHECKING:
     from capsroute.explorer.opening import Exhibit
-    from capsroute.explorer.page import Stage
+    from capsroute.explorer.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Explore:
                 print()
 
     def _stage(self) -> "Stage":
-        from capsroute.explorer.page import Stage
+        from capsroute.explorer.stage import Stage
         from capsroute.explorer.training import PageTraining, recipe, untrained_exhibit
         from capsroute.run import RESULT
 

@@ -23,9 +23,7 @@ def reconstruct(
 
 
 @torch.no_grad()
-def dimension_grid(
-    decoder: Decoder, capsules: Float[Tensor, "1 j d"], label: int
-) -> Float[Tensor, "d offsets c h w"]:
+def dimension_grid(decoder: Decoder, capsules: Float[Tensor, "1 j d"], label: int) -> Float[Tensor, "d offsets c h w"]:
     """A row for each dimension, moved by each of `OFFSETS`."""
     dims = capsules.shape[2]
     moved = capsules.repeat(dims * len(OFFSETS), 1, 1)

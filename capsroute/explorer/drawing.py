@@ -6,7 +6,7 @@ from html import escape
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Float64, UInt8
 from torch import Tensor
 
 from capsroute.explorer.dimensions import OFFSETS
@@ -75,22 +75,24 @@ def plane(steps: Sequence[PlaneStep], class_name: str, lower: int) -> str:
 def heat_map(coefficients: Float[Tensor, "i j"], classes: Sequence[str]) -> str:
     """Coupling coefficients of the last iteration: a row for each class, a column for each lower capsule."""
     lower, upper = coefficients.shape
-    most = float(coefficients.max())
-    shade = (coefficients.T / max(most, 1e-30)).clamp(0, 1).double().numpy()[:, :, None]
-    paper, ink = np.array([247, 251, 255]), np.array([8, 48, 107])
-    url = png_url(np.round(paper + (ink - paper) * shade).astype(np.uint8))
+    even = 1 / upper
+    away = coefficients.T.double() - even
+    most = max(float(away.abs().max()), 1e-30)
+    url = png_url(_diverging((away / most).numpy()))
     row, left, width = 15, 82, 278
     names = "".join(
         f'<text x="{left - 5}" y="{row * number + 11}" text-anchor="end">{escape(_short(name))}</text>'
         for number, name in enumerate(classes)
     )
-    told = f"coupling coefficients, from {float(coefficients.min()):.3g} to {most:.3g}; evenly shared: {1 / upper:.3g}"
+    low, high = float(coefficients.min()), float(coefficients.max())
+    told = (
+        f"Coupling coefficients of the last iteration, {lower:,} lower capsules from left to right: from {low:.4g} to "
+        f"{high:.4g}. White is an even share, {even:.3g}; orange more, blue less, fullest {most:.2g} away from it."
+    )
     return (
         f'<figure class="cr-wide"><svg viewBox="0 0 {left + width} {row * upper}" role="img" aria-label="{told}">'
         f'{names}<image href="{url}" x="{left}" y="0" width="{width}" height="{row * upper}" '
-        f'preserveAspectRatio="none" style="image-rendering: pixelated"/></svg><figcaption>Coupling coefficients of '
-        f"the last iteration, {lower:,} lower capsules from left to right: white 0, darkest {most:.3f}; shared evenly "
-        f"they would all be {1 / upper:.3g}.</figcaption></figure>"
+        f'preserveAspectRatio="none" style="image-rendering: pixelated"/></svg><figcaption>{told}</figcaption></figure>'
     )
 
 
@@ -140,7 +142,9 @@ def evidence_sum(found: Evidence, name: str) -> str:
     """The sum, in numbers."""
     total = found.contributions.double().sum().item()
     if not found.exact:
-        return f"<p>Under this routing the sum s for {escape(name)} is no multiple of its votes' sum: nothing to show.</p>"
+        return (
+            f"<p>Under this routing the sum s for {escape(name)} is no multiple of its votes' sum: nothing to show.</p>"
+        )
     return (
         f'<p class="cr-sum">Contributions û·v̂ to <b>{escape(name)}</b>: they sum to <b>{total:.4f}</b>; times '
         f"<b>{found.factor:.4g}</b> by the routing is ‖s‖ = <b>{found.norm:.4f}</b>; squashed, the length "
@@ -211,8 +215,10 @@ def lines(series: dict[str, Sequence[float]], caption: str) -> str:
         f'<text x="36" y="{12 + 104 * part:.0f}" text-anchor="end">{high - (high - low) * part:.3g}</text>'
         for part in (0, 0.5, 1)
     )
+    epochs = max(len(curve) for curve in series.values())
+    ticks += f'<text x="42" y="126">1</text><text x="350" y="126" text-anchor="end">epoch {epochs}</text>'
     return (
-        f'<figure class="cr-wide"><svg viewBox="0 0 360 120" role="img" aria-label="{escape(caption)}">'
+        f'<figure class="cr-wide"><svg viewBox="0 0 360 130" role="img" aria-label="{escape(caption)}">'
         f'<path class="axis" d="M42 4V112H354" fill="none"/>{ticks}{"".join(drawn)}</svg>'
         f"<figcaption>{escape(caption)}: {' '.join(key)}</figcaption></figure>"
     )
@@ -229,6 +235,16 @@ def progress(share: float, line: str) -> str:
         f'<progress max="1" value="{share:.3f}" aria-label="training">{share:.0%}</progress>'
         f'<p class="cr-note" role="status">{share:.0%}. {escape(line)}</p>'
     )
+
+
+def _diverging(values: Float64[np.ndarray, "j i"]) -> UInt8[np.ndarray, "j i 3"]:
+    """From -1, blue, over white to 1, orange."""
+    ends = {
+        sign: np.array([int(code[at : at + 2], 16) for at in (1, 3, 5)]) for sign, code in ((1, ORANGE), (-1, BLUE))
+    }
+    share = np.abs(values)[:, :, None]
+    ink = np.where(values[:, :, None] > 0, ends[1], ends[-1])
+    return np.round(255 + (ink - 255) * share).astype(np.uint8)
 
 
 def _to_pixels(image: Float[Tensor, "c h w"]) -> UInt8[np.ndarray, "c h w"]:

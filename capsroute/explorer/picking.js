@@ -1,7 +1,7 @@
 // Pictures go to the server inside the event 'upload': nothing is stored there.
 const MOST_BYTES = 8 * 1024 * 1024;
 const canvas = element.querySelector('canvas');
-const pen = canvas.getContext('2d');
+const pen = canvas.getContext('2d', {willReadFrequently: true});
 const file = element.querySelector('input[type=file]');
 const said = element.querySelector('.cr-said');
 const SIDE = canvas.width, STEP = 8;

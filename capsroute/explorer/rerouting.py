@@ -54,8 +54,7 @@ class LayerPass:
 def fitting_routings(net: CapsNet) -> list[str]:
     """The routings that this net's weights can be put under: all but those whose table of votes has no place."""
     largest = max(
-        below * above * dim
-        for below, above, dim in zip(net.capsules, net.capsules[1:], net.dims[1:], strict=False)
+        below * above * dim for below, above, dim in zip(net.capsules, net.capsules[1:], net.dims[1:], strict=False)
     )
     return [name for name, entry in ROUTINGS.items() if not entry.needs_table or largest <= MOST_VOTES]
 

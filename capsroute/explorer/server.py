@@ -3,28 +3,26 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from importlib.util import find_spec
 
 from capsroute.errors import InputError
+from capsroute.explorer.stage import Stage
 
 HOST = "127.0.0.1"
 
 
 def require_gradio() -> None:
-    """One sentence where the extra is missing."""
-    # Before the import: Gradio would tell its makers of it, and of the page.
-    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-    try:
-        import gradio
-    except ImportError as error:
-        raise InputError("the explorer needs Gradio: pip install 'capsroute[explore]'") from error
-    assert gradio
+    """One sentence where the extra is missing; nothing is imported yet, which takes seconds."""
+    if find_spec("gradio") is None:
+        raise InputError("the explorer needs Gradio: pip install 'capsroute[explore]'")
 
 
 @contextmanager
-def serving(stage: Any, port: int | None) -> Iterator[str]:
+def serving(stage: Stage, port: int | None) -> Iterator[str]:
     """The page's address, for as long as it is served; on a free port from 7860, if none is given."""
+    # Before the import: Gradio would tell its makers of it, and of the page.
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     from starlette.middleware import Middleware
 
     from capsroute.explorer.guard import Guard

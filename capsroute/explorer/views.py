@@ -107,7 +107,7 @@ def dimensions(exhibit: Exhibit, picked: Picked, wanted: int, offsets: Sequence[
     name = exhibit.dataset.classes[label]
     told = f"reconstruction from the capsule {name}, of length {float(lengths(layer.v)[0, label]):.3f}"
     moved = sum(offset != 0 for offset in offsets)
-    told += f", {moved} dimensions moved" if moved else ""
+    told += f", {moved} dimension{'s' if moved > 1 else ''} moved" if moved else ""
     return drawing.reconstruction(reconstruct(exhibit.decoder, layer.v, label, offsets), told)
 
 
@@ -125,24 +125,23 @@ def evidence(exhibit: Exhibit, picked: Picked, wanted: int) -> str:
     layer = class_layer(exhibit, picked, AS_TRAINED, {})
     label = chosen(layer, wanted)
     found, name = evidence_of(layer, label), exhibit.dataset.classes[label]
-    parts = [drawing.evidence_sum(found, name)]
-    places = places_of(net) if found.exact else None
-    if places is not None:
-        values = by_place(net, found.contributions)
-        parts.append(drawing.evidence_over_image(picked.pixels, places, values, f"evidence for {name}"))
-        field = f"each sees more of the image than its square, which marks its centre; {len(places)} places"
-        parts.append(
-            f'<p class="cr-note">Orange adds to the length, blue takes from it. Primary capsules are summed over '
-            f"{net.config['primary_groups']} groups at each place; {field}.</p>"
-        )
-    elif found.exact:
-        parts.append(
+    if not found.exact:
+        return drawing.evidence_sum(found, name)
+    places, side = places_of(net), drawing.evidence_bars(found)
+    if places is None:
+        note = (
             f'<p class="cr-note">The class capsules of this net are made from {layer.votes.lower} hidden capsules, '
             "which have no place in the image.</p>"
         )
-    if found.exact:
-        parts.append(drawing.evidence_bars(found))
-    return "".join(parts)
+        return drawing.evidence_sum(found, name) + note + side
+    values = by_place(net, found.contributions)
+    over = drawing.evidence_over_image(picked.pixels, places, values, f"evidence for {name} over the image")
+    note = (
+        '<p class="cr-note">Orange adds to the length, blue takes from it. A square is the centre of what the primary '
+        f"capsules at that place see, which is more of the image; their {net.config['primary_groups']} groups are "
+        "summed. Point at a square for its number.</p>"
+    )
+    return f'<div class="cr-two"><div>{over}{note}</div><div>{drawing.evidence_sum(found, name)}{side}</div></div>'
 
 
 def depth(exhibit: Exhibit) -> str:
@@ -160,7 +159,9 @@ def depth(exhibit: Exhibit) -> str:
         for report in reports
     ]
     headings = ("layer", "mean length", "min to max", "image's own", "gradient norm")
-    return drawing.table(headings, rows, "By layer, on the first test images: lengths, and gradients of the margin loss")
+    return drawing.table(
+        headings, rows, "By layer, on the first test images: lengths, and gradients of the margin loss"
+    )
 
 
 def metrics(exhibit: Exhibit) -> str:
@@ -169,11 +170,15 @@ def metrics(exhibit: Exhibit) -> str:
     if not rows:
         return drawing.alert("There is no metrics.csv beside this net; name a run folder to see one.")
     parts = [
+        '<div class="cr-two">',
         drawing.lines(
             {"training": _column(rows, "train_accuracy"), rows[-1]["evaluated_on"]: _column(rows, "accuracy")},
             "Accuracy over the epochs",
         ),
-        drawing.lines({"training": _column(rows, "train_loss"), "evaluation": _column(rows, "loss")}, "Loss"),
+        drawing.lines(
+            {"training": _column(rows, "train_loss"), "evaluation": _column(rows, "loss")}, "Loss over the epochs"
+        ),
+        "</div>",
         drawing.table(list(rows[0]), [list(row.values()) for row in rows], "metrics.csv, a row an epoch"),
     ]
     url = "data:text/csv;base64," + base64.b64encode(exhibit.metrics.encode()).decode()
