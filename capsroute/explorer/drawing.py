@@ -120,11 +120,13 @@ def evidence_over_image(
 def evidence_bars(found: Evidence) -> str:
     """Every lower capsule's contribution, the largest first."""
     values = found.contributions.sort(descending=True).values.tolist()
-    most = max(abs(value) for value in values) or 1e-30
     step = 360 / len(values)
+    high, low = max(values[0], 0.0), min(values[-1], 0.0)
+    scale = 80 / max(high - low, 1e-30)
+    axis = 2 + scale * high
     bars = "".join(
-        f'<rect x="{number * step:.2f}" y="{45 - max(0.0, 42 * value / most):.2f}" width="{max(0.4, 0.85 * step):.2f}" '
-        f'height="{abs(42 * value / most):.2f}" fill="{ORANGE if value >= 0 else BLUE}"/>'
+        f'<rect x="{number * step:.2f}" y="{axis - scale * max(0.0, value):.2f}" width="{max(0.4, 0.85 * step):.2f}" '
+        f'height="{scale * abs(value):.2f}" fill="{ORANGE if value >= 0 else BLUE}"/>'
         for number, value in enumerate(values)
     )
     above = sum(value for value in values if value > 0)
@@ -133,8 +135,9 @@ def evidence_bars(found: Evidence) -> str:
         f"Those for it add {above:.4f}, those against it {sum(values) - above:.4f}."
     )
     return (
-        f'<figure class="cr-wide"><svg viewBox="0 0 360 90" role="img" aria-label="{told}">{bars}'
-        f'<line class="axis" x1="0" y1="45" x2="360" y2="45"/></svg><figcaption>{told}</figcaption></figure>'
+        f'<figure class="cr-wide"><svg viewBox="0 0 360 84" role="img" aria-label="{told}">{bars}'
+        f'<line class="axis" x1="0" y1="{axis:.2f}" x2="360" y2="{axis:.2f}"/></svg>'
+        f"<figcaption>{told}</figcaption></figure>"
     )
 
 
