@@ -236,6 +236,8 @@ def test_the_guard_answers_this_machine_only_and_takes_no_more_than_a_picture():
     for path in ("/", "/config", "/gradio_api/queue/join", "/assets/index-Ab_c.js", "/gradio_api/heartbeat/ab3"):
         assert guard.refusal("GET", path, here) is None
     assert guard.refusal("GET", "/", {"host": "evil.example"}) == 421
+    assert guard.refusal("GET", "/", {**here, "origin": "http://localhost:7860"}) is None
+    assert guard.refusal("GET", "/", {**here, "origin": "https://evil.example"}) == 403
     assert guard.refusal("DELETE", "/", here) == 405
     assert guard.refusal("POST", "/gradio_api/queue/join", {**here, "content-length": str(20 << 20)}) == 413
     assert guard.names_a_file(b'{"data": [1, {"a": [{"path": "/etc/passwd"}]}]}')

@@ -131,8 +131,8 @@ def evidence_bars(found: Evidence) -> str:
     )
     above = sum(value for value in values if value > 0)
     told = (
-        f"{len(values):,} lower capsules, the largest contribution first: from {values[0]:+.4f} to {values[-1]:+.4f}. "
-        f"Those for it add {above:.4f}, those against it {sum(values) - above:.4f}."
+        f"{len(values):,} lower capsules, the largest contribution first: from {values[0]:+.3g} to {values[-1]:+.3g}. "
+        f"Those for it add {above:.4g}, those against it {sum(values) - above:.4g}."
     )
     return (
         f'<figure class="cr-wide"><svg viewBox="0 0 360 84" role="img" aria-label="{told}">{bars}'
@@ -149,9 +149,9 @@ def evidence_sum(found: Evidence, name: str) -> str:
             f"<p>Under this routing the sum s for {escape(name)} is no multiple of its votes' sum: nothing to show.</p>"
         )
     return (
-        f'<p class="cr-sum">Contributions û·v̂ to <b>{escape(name)}</b>: they sum to <b>{total:.4f}</b>; times '
-        f"<b>{found.factor:.4g}</b> by the routing is ‖s‖ = <b>{found.norm:.4f}</b>; squashed, the length "
-        f"<b>{found.length:.4f}</b>.</p>"
+        f'<p class="cr-sum">Contributions û·v̂ to <b>{escape(name)}</b>: they sum to <b>{total:.5g}</b>; times '
+        f"<b>{found.factor:.4g}</b> by the routing is ‖s‖ = <b>{found.norm:.5g}</b>; squashed, the length "
+        f"<b>{found.length:.5g}</b>.</p>"
     )
 
 

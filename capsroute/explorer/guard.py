@@ -57,6 +57,8 @@ def refusal(method: str, path: str, headers: dict[str, str]) -> int | None:
     host = headers.get("host", "").rsplit(":", 1)[0]
     if host not in HOSTS:  # another site's name that was made to mean this machine
         return 421
+    if headers.get("origin") not in (None, f"http://{headers['host']}"):  # another site's page, in the same browser
+        return 403
     if method not in ("GET", "HEAD", "POST"):
         return 405
     if ".." in path or not ANSWERED.fullmatch(path):

@@ -25,7 +25,7 @@ LOOK_SECONDS = 0.5
 ANY = -1  # in place of a class, where a test image is picked
 NO_RUN = (
     "## No run yet\nName one on the command line, `capsroute explore RUN`, or train a small net with a decoder here, "
-    "on the 6,000 images of Fashion-MNIST that come with the library. It takes a minute or two on two cores, and is "
+    "on the 6,000 images of Fashion-MNIST that come with the library. It takes half a minute on two idle cores, and is "
     "kept for the next time."
 )
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}

@@ -17,7 +17,7 @@ RECIPE: dict[str, Any] = {
     "dataset": "sample",
     "preset": "small",
     "reconstruct": True,
-    "epochs": 3,
+    "epochs": 6,
     "schedule": "one-cycle",
     "lr": 0.003,
     "device": "cpu",
