@@ -306,6 +306,11 @@ def test_the_pages_own_training_is_kept_for_the_next_time(tmp_path):
     thread.join()
     assert (training.error, training.share, training.running) == ("", 1.0, False)
     assert Explore(out=config.out)._stage().trained
+    stopped = PageTraining(TrainConfig(**options(write_dataset(tmp_path), tmp_path / "long", epochs=1000)))
+    stopped.start()
+    stopped.stop()
+    assert not stopped.running
+    assert "go on with" in stopped.error
     failing = PageTraining(TrainConfig(**options(tmp_path / "none.npz", tmp_path / "other")))
     failing.start()
     failing._thread.join()

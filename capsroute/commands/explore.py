@@ -47,7 +47,8 @@ class Explore:
         if self.port is not None and not 1 <= self.port <= 65535:
             raise InputError(f"--port {self.port} must lie between 1 and 65535")
         require_gradio()
-        with serving(self._stage(), self.port) as address:
+        stage = self._stage()
+        with serving(stage, self.port) as address:
             print(f"{address}  (stop with Ctrl-C)", flush=True)
             if not self.no_browser and has_display():
                 import webbrowser
@@ -58,6 +59,9 @@ class Explore:
                     time.sleep(3600)
             except KeyboardInterrupt:
                 print()
+            finally:
+                if stage.training is not None:
+                    stage.training.stop()
 
     def _stage(self) -> "Stage":
         from capsroute.explorer.stage import Stage

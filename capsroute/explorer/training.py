@@ -1,5 +1,6 @@
 """Training a net for the page, where no run was named: `small` with a decoder, on the sample inside the package."""
 
+import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +9,12 @@ from typing import Any
 from capsroute.config import TrainConfig
 from capsroute.data.files import load_dataset
 from capsroute.display import Display
-from capsroute.errors import CapsrouteError
+from capsroute.errors import CapsrouteError, InterruptedRunError
 from capsroute.explorer.opening import Exhibit
 from capsroute.models import Decoder
 from capsroute.run import CONFIG
 
+STOP_SECONDS = 20
 RECIPE: dict[str, Any] = {
     "dataset": "sample",
     "preset": "small",
@@ -41,6 +43,7 @@ class PageTraining(Display):
         self._steps_per_epoch = 1
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._stopping = False
 
     def start(self) -> None:
         """Start, unless it runs already."""
@@ -50,12 +53,20 @@ class PageTraining(Display):
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
 
+    def stop(self) -> None:
+        """End it at its next word, and wait: a program that ends in the midst of a step is aborted. Epochs are kept."""
+        self._stopping = True
+        if self._thread is not None:
+            self._thread.join(STOP_SECONDS)
+
     @property
     def running(self) -> bool:
         """Whether it goes on."""
         return self._thread is not None and self._thread.is_alive()
 
     def step(self, epoch: int, step: int, line: str) -> None:
+        if self._stopping:
+            raise InterruptedRunError(signal.SIGINT, str(self.config.folder()))
         self.share = (epoch + step / self._steps_per_epoch) / self.config.epochs
         self.line = f"epoch {epoch + 1} of {self.config.epochs}: {line}"
 
