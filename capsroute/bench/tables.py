@@ -97,7 +97,7 @@ def section(result: dict[str, Any], title: str) -> str:
     headings, rows = dict(SECTIONS)[title](result)
     lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
-    return f"### {title}\n\n" + "\n".join(lines)
+    return f"## {title}\n\n" + "\n".join(lines)
 
 
 def memory_text(result: dict[str, Any]) -> str:
