@@ -54,6 +54,12 @@ def cpu_multiplies_bf16() -> bool:
     return any(flag in flags for flag in BF16_CPU_FLAGS)
 
 
+def wait_for(device: str) -> None:
+    """Until the device has done what it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
 def is_main_process() -> bool:
     """Whether this is the process that writes and prints; true where there is only one."""
     return all(int(os.environ.get(name, 0)) == 0 for name in ("RANK", "LOCAL_RANK", "NODE_RANK"))

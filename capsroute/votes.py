@@ -114,7 +114,7 @@ def softmax_over_upper_(logits: Float[Tensor, "b i j"]) -> Float[Tensor, "b i j"
     if logits.requires_grad or torch.compiler.is_compiling():
         return torch.softmax(by_upper, dim=0).permute(2, 1, 0)
     upper, _, batch = by_upper.shape
-    elements = BLOCK_ELEMENTS if logits.device.type == "cpu" else BLOCK_ELEMENTS_ON_GPU
+    elements, _ = _block_limits(logits.device)
     for block in by_upper.split(max(1, elements // max(1, upper * batch)), dim=1):
         block.copy_(torch.softmax(block, dim=0))
     return logits
@@ -212,15 +212,22 @@ def _block_sizes(
     lower: int, upper: int, in_dim: int, out_dim: int, batch: int, device: torch.device
 ) -> tuple[int, int]:
     """Upper and lower capsules per block: a temporary fits the cache and is at most half of the table of votes."""
-    most_upper = BLOCK_UPPER if device.type == "cpu" else BLOCK_UPPER_ON_GPU
+    elements, most_upper = _block_limits(device)
     if torch.compiler.is_compiling():
         batch, elements = COMPILED_BATCH, COMPILED_BATCH * lower * upper * in_dim // COMPILED_BLOCKS
     else:
-        batch, elements = max(batch, 1), BLOCK_ELEMENTS if device.type == "cpu" else BLOCK_ELEMENTS_ON_GPU
+        batch = max(batch, 1)
     pairs = max(1, min(elements // (batch * in_dim), lower * upper * out_dim // (2 * in_dim)))
     upper_block = min(upper, most_upper, pairs)
     blocks = -(-lower // max(1, pairs // upper_block))
     return upper_block, -(-lower // blocks)
+
+
+def _block_limits(device: torch.device) -> tuple[int, int]:
+    """Elements of a block's temporary, and upper capsules in it, at the most."""
+    if device.type == "cpu":
+        return BLOCK_ELEMENTS, BLOCK_UPPER
+    return BLOCK_ELEMENTS_ON_GPU, BLOCK_UPPER_ON_GPU
 
 
 def _product_dtype(u: Tensor, weight: Tensor) -> torch.dtype:

@@ -7,27 +7,22 @@ import importlib.util
 import io
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 
+import chromium
 import pytest
 from PIL import Image
 from small_runs import environment, options, write_dataset
 
 from capsroute import TrainConfig, fit
 
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None:
-    pytest.skip("chromium is not installed: apt-get install chromium", allow_module_level=True)
 if importlib.util.find_spec("gradio") is None:
     pytest.skip("gradio is not installed: pip install 'capsroute[explore]'", allow_module_level=True)
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
 SERVER = pathlib.Path(__file__).with_name("explorer_server.py")
 SECONDS = 30_000  # milliseconds; the machine may be busy
 
@@ -78,10 +73,8 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield launched
-        launched.close()
+    with chromium.launched() as started:
+        yield started
 
 
 @pytest.fixture

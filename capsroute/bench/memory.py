@@ -16,8 +16,8 @@ import torch
 
 from capsroute.bench.layers import SIZES, LayerCase
 from capsroute.bench.nets import BATCH, NetCase, stack_of
-from capsroute.bench.timing import wait_for
 from capsroute.errors import CapsrouteError
+from capsroute.hardware import wait_for
 from capsroute.memory import keep_freed_memory
 from capsroute.models import CapsNet, parameter_count
 

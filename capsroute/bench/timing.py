@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import torch
+from capsroute.hardware import wait_for
 
 WARMUPS = 1
 LONG_SECONDS = 1.0  # what takes longer is repeated less often
@@ -57,9 +57,3 @@ def _seconds(job: Callable[[], object], device: str) -> float:
     job()
     wait_for(device)
     return time.perf_counter() - began
-
-
-def wait_for(device: str) -> None:
-    """Until the device has done what it was given."""
-    if device == "cuda":
-        torch.cuda.synchronize()

@@ -12,8 +12,8 @@ from torch import Tensor
 from capsroute.explorer.dimensions import OFFSETS
 from capsroute.explorer.evidence import Cell, Evidence
 from capsroute.explorer.pictures import image_url, png_url
-from capsroute.explorer.plane import PlaneStep
 from capsroute.figures.drawing import COLOURS
+from capsroute.figures.iterations import PlaneStep
 
 BLUE, ORANGE, GREEN = COLOURS[:3]
 PANEL = 150  # units of a panel in the plane

@@ -1,29 +1,16 @@
 """Iterations in the plane: lower capsules' votes, and the capsule that they make."""
 
-from dataclasses import dataclass
-
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from capsroute.explorer.rerouting import LayerPass
-from capsroute.figures.iterations import SHOWN, plane_of
-
-
-@dataclass(frozen=True)
-class PlaneStep:
-    """One iteration. Votes and capsule as points; how much each vote counts, from 0 to 1."""
-
-    votes: Float[Tensor, "n 2"]
-    weights: Float[Tensor, " n"]
-    v: Float[Tensor, "2"]
-    length: float
+from capsroute.figures.iterations import SHOWN, PlaneStep, plane_of
 
 
 @torch.no_grad()
 def plane_steps(layer: LayerPass, label: int, votes_move: bool) -> list[PlaneStep]:
     """The longest votes for this capsule, in the plane of their sum and their largest further variation.
 
+    Their weights are from 0 to 1.
     Where a routing moves votes (`votes_move`), it moves all alike, by what s gained over their sum, divided by I.
     """
     u_hat = torch.einsum("ik,ikd->id", layer.votes.u[0], layer.votes.weight[:, :, label])

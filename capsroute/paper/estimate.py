@@ -6,7 +6,7 @@ import torch
 
 from capsroute.config import TrainConfig
 from capsroute.data.table import DATASETS
-from capsroute.hardware import choose, make_fabric
+from capsroute.hardware import choose, make_fabric, wait_for
 from capsroute.losses import margin_loss
 from capsroute.paper.plan import Run
 
@@ -27,14 +27,14 @@ def measure_step(config: TrainConfig) -> float:
     began = 0.0
     for step in range(STEPS + 1):
         if step == 1:
-            _finish(choice.device)
+            wait_for(choice.device)
             began = time.perf_counter()
         with fabric.autocast():
             loss = margin_loss(net(images), targets)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    _finish(choice.device)
+    wait_for(choice.device)
     return (time.perf_counter() - began) / STEPS
 
 
@@ -53,8 +53,3 @@ def estimate_seconds(runs: list[Run], at_once: int) -> float:
         total += (images + EVALUATION * tests) / config.batch_size * measured[net]
     # Runs side by side share the cores or the GPU that one alone would have: they save little more than the waiting.
     return total if at_once == 1 else total * max(0.7, 1 / at_once)
-
-
-def _finish(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
