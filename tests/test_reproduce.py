@@ -169,9 +169,9 @@ def test_plan_only_tells(world, capsys):
     told = capsys.readouterr().out
     assert told.startswith("table1: 8 runs, 0 done; quick profile: ")
     assert told.count(": to do, ") == 8
-    # 3 epochs of 6,000 images, and 0.35 of four test splits for each of two runs on each dataset, 0.5 s for 128 images.
+    # Two runs on each dataset: 3 epochs of 6,000 images, and 0.35 of a test split each epoch, 0.5 s for 128 images.
     tests = 10_000 + 26_032 + 10_000 + 10_000
-    seconds = 2 * (4 * 3 * 6_000 + 0.35 * 4 * tests) / 128 * 0.5
+    seconds = 2 * (4 * 3 * 6_000 + 0.35 * 3 * tests) / 128 * 0.5
     assert f"about {seconds / 60:.0f} minutes" in told
     assert not (world.folder / "store").exists()
 

@@ -49,7 +49,7 @@ def estimate_seconds(runs: list[Run], at_once: int) -> float:
         if net not in measured:
             measured[net] = measure_step(config)
         images = config.epochs * min(config.limit or info.counts["train"], info.counts["train"])
-        tests = (config.epochs + 1) * info.counts["test"]
+        tests = config.epochs * info.counts["test"]
         total += (images + EVALUATION * tests) / config.batch_size * measured[net]
     # Runs side by side share the cores or the GPU that one alone would have: they save little more than the waiting.
     return total if at_once == 1 else total * max(0.7, 1 / at_once)
